@@ -110,7 +110,6 @@ impl<'t> Description<'t> {
         let mut sum = 0_u64;
         while !self.eat("]") {
             self.eat("[").then_some(())?;
-            // A name, or a title and a name.
             if self.eat("[") {
                 self.text()?;
                 self.eat(",").then_some(())?;
@@ -174,7 +173,6 @@ impl<'t> Description<'t> {
     }
 }
 
-/// Bytes of one of NumPy's own types: byte order, kind, size.
 fn scalar(text: &str) -> Option<u64> {
     let mut letters = text.trim_start_matches(['<', '>', '|', '=']).chars();
     let kind = letters.next()?;

@@ -10,7 +10,6 @@ pub(crate) struct Entries {
     pub(crate) version: u32,
     pub(crate) size: usize,
     pub(crate) most: usize,
-    /// How errors name them.
     pub(crate) noun: &'static str,
 }
 
@@ -73,7 +72,6 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The entries by number; `None`: empty.
     pub(crate) fn all<'b>(
         &self,
         bytes: &'b [u8],
@@ -83,7 +81,6 @@ impl Entries {
     }
 }
 
-/// The ID that an entry begins with, if any.
 pub(crate) fn target(entry: &[u8]) -> Option<[u8; 16]> {
     let target: [u8; 16] = entry.get(..16)?.try_into().ok()?;
     (target != [0; 16]).then_some(target)

@@ -33,7 +33,6 @@ impl Common {
         Ok(find_locked(place, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
     }
 
-    /// Makes `len` zeros, whole pages. No other process makes it at the same time.
     pub(crate) fn create(
         folders: Folders<'_>,
         identity: &Identity,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::mapping::MappingError;
 use indelible_store::error::Holder;
 
-/// Why there is no shared backing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackingError {
     /// Files could not be told from those of an earlier boot.
@@ -28,7 +27,6 @@ pub(crate) enum BackingError {
     Foreign { path: PathBuf, why: String },
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]
     Damaged { path: PathBuf, why: String },
-    /// Only the other release that made it understands it.
     #[error(
         "the memory of an object, {}, was left by a process of another release: it has version {found}, and this release knows {known}",
         path.display()

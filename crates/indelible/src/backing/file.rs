@@ -15,7 +15,6 @@ use crate::sys::ofd;
 use indelible_store::error::Holder;
 use indelible_store::medium::{LockMode, MediumError};
 
-/// The byte whose lock marks a used file.
 const OWNER: u64 = 0;
 /// Milliseconds between attempts to lock, half a second in all.
 const PAUSES: [u64; 7] = [2, 8, 30, 60, 100, 150, 150];
@@ -31,7 +30,6 @@ fn foreign(path: &Path, why: impl Into<String>) -> BackingError {
     BackingError::Foreign { path: path.to_owned(), why: why.into() }
 }
 
-/// Opens `path`, a regular file of a user accepted by `own`; `None`: absent.
 pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(File, Stat)>, BackingError> {
     // A pipe or another process's lease must not hold us up.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -56,7 +54,6 @@ pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(Fil
     Ok(Some((file, stat)))
 }
 
-/// Refuses a file that other users or names reach.
 pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError> {
     match (stat.st_mode & 0o7777, stat.st_nlink) {
         (0o600, 0 | 1) => Ok(()),

@@ -20,12 +20,10 @@ const LONGEST: usize = PAGE - ORIGIN_PATH;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// Made by a release with this version.
     Version(u64),
     Other(&'static str),
 }
 
-/// Fields in order, each with its error.
 fn fields(identity: &Identity, len: usize) -> [(&'static str, [u8; 16]); 7] {
     [
         ("it is no memory of an object", MAGIC),

@@ -47,14 +47,12 @@ use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
 use indelible_store::medium::LockMode;
 
-/// The folder in memory on every Linux.
 pub(crate) const MEMORY: &str = "/dev/shm";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Folders<'a> {
     pub(crate) memory: &'a Path,
     pub(crate) beside: &'a Path,
-    /// Stated by a file of memory; another pool may have the same ID.
     pub(crate) origin: &'a Origin,
 }
 
@@ -85,7 +83,6 @@ impl Backing {
         find_anywhere(folders, identity, Length::AtLeast(len))
     }
 
-    /// Makes one of `len` zeros, whole pages.
     pub(crate) fn create(
         folders: Folders<'_>,
         identity: &Identity,
@@ -124,7 +121,6 @@ impl Backing {
         }
     }
 
-    /// All mappings show the same bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
@@ -166,7 +162,6 @@ impl Backing {
         &self.path
     }
 
-    /// Refuses a file that is not as [`make`] leaves it.
     fn check(&self, size: u64, identity: &Identity, longer: bool) -> Result<(), BackingError> {
         let damaged = |why: String| Err(BackingError::Damaged { path: self.path.clone(), why });
         let mut page = vec![0; PAGE];

@@ -18,7 +18,6 @@ impl Origin {
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
     }
 
-    /// `pool` is the stated file, or lies at its path after a remount or a replacement.
     pub(super) fn may_be_of(&self, pool: &Origin) -> bool {
         self.is_file_of(pool) || !self.path.as_os_str().is_empty() && self.path == pool.path
     }

@@ -81,14 +81,12 @@ fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> 
     Ok(swept)
 }
 
-/// Opens a file of this user's; root opens those of others, too.
 fn open(path: &Path) -> Result<Option<File>, BackingError> {
     let own = rustix::process::geteuid();
     let found = file::open(path, |user| own.is_root() || user == own.as_raw())?;
     Ok(found.map(|(file, _)| file))
 }
 
-/// Removes an unused file if `judge`, called under its lock, returns true.
 pub(super) fn remove(path: &Path, judge: impl Fn(Stated<'_>) -> bool) -> Result<Option<Kept>, BackingError> {
     let Some(file) = open(path)? else { return Ok(None) };
     // Rule D12 of docs/protocol.md.

@@ -28,7 +28,6 @@ pub(super) trait Backend: Send + Sync {
 
     fn compared(&mut self, _pages: u64, _took: Duration) {}
 
-    /// Whether to drop all pages from memory.
     fn drop_due(&mut self) -> io::Result<bool> {
         Ok(false)
     }

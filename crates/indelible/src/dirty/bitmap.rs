@@ -75,7 +75,6 @@ impl Bits {
 /// thread's two stores. Only the owner clears.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The first level has a bit per page, the last a few words.
     levels: Vec<Box<[AtomicU64]>>,
 }
 

@@ -52,7 +52,6 @@ impl Copies {
         Some(self.copies[self.order[at].1].0.as_ptr())
     }
 
-    /// Drops the copies, and their memory, if it is much.
     pub(super) fn clear(&mut self) {
         self.order.clear();
         self.copies.clear();

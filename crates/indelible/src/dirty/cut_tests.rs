@@ -51,7 +51,6 @@ impl Stores {
     }
 }
 
-/// Stores itself, between the look and the copies.
 impl Bystanders for &Stores {
     fn before_copy(&mut self, round: u32, _: usize) -> Beside {
         if round < 2 {
@@ -141,7 +140,6 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// Even in a chunk that becomes known meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {
     if !possible() {

@@ -32,7 +32,6 @@ impl Gate {
         self.close(PageRange::new(0, self.len / PAGE))
     }
 
-    /// Makes stores to protected pages wait until the release.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         if !self.closed {
             let watched = match &self.watched {
@@ -46,7 +45,6 @@ impl Gate {
         Ok(())
     }
 
-    /// Protects pages, after `begin`. After an error a release is due.
     pub(super) fn close(&self, pages: PageRange) -> io::Result<()> {
         let bytes = pages.start as usize * PAGE..pages.end() as usize * PAGE;
         self.watched.as_ref().map_or(Ok(()), |watched| watched.forbid(bytes))

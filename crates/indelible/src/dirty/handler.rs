@@ -26,7 +26,6 @@ pub(super) fn resolve(addr: usize) -> Verdict {
     find(addr, |slot| pass(slot, addr)).unwrap_or(Verdict::Foreign)
 }
 
-/// `None`: the slot was withdrawn.
 fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
     Some(match slot.turn.pass(addr, || slot.is_stale(), me, |claim| open(slot, claim, addr)) {
         Passed::Gone => return None,

@@ -14,7 +14,6 @@ use crate::sys::signal;
 
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 
-/// Runs `body` in a process of its own, as the test of this name.
 fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     if std::env::var_os(CHILD).is_some() {
         body();

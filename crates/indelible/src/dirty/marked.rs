@@ -19,7 +19,6 @@ impl Marked {
         marked
     }
 
-    /// Replaces the set; earlier marks are forgotten.
     pub(super) fn succeed(&mut self, lines: Arc<DirtyLines>) {
         lines.take(true, |_, _| {});
         lines.grow(self.taken.room());

@@ -19,7 +19,6 @@ pub(super) struct Lines {
     pages: Vec<usize>,
     /// A bit for each line of a page; allocated with the first.
     masks: Vec<u64>,
-    /// Pages there is room for.
     room: usize,
 }
 
@@ -47,7 +46,6 @@ impl Lines {
         self.pages.is_empty()
     }
 
-    /// Adds bytes; ignores those beyond the object.
     fn add(&mut self, bytes: Range<usize>) {
         let end = bytes.end.min(self.room * PAGE);
         let mut at = bytes.start;
@@ -74,13 +72,11 @@ impl Lines {
         self.masks.get(page).copied().unwrap_or(0)
     }
 
-    /// Pages with lines, in order.
     pub(super) fn pages(&mut self) -> &[usize] {
         self.pages.sort_unstable();
         &self.pages
     }
 
-    /// Clears the lines of these runs.
     pub(super) fn settle(&mut self, runs: &[PageRange]) {
         for run in runs {
             let pages = run.within(self.masks.len());
@@ -108,7 +104,6 @@ struct Sets {
 #[derive(Debug, Default)]
 pub(crate) struct DirtyLines {
     sets: Mutex<Sets>,
-    /// Set under the lock of `sets`, so that a psync without marks takes no lock.
     any: AtomicBool,
     /// The program announced stores that bypass the page tables.
     pinned: AtomicBool,
@@ -118,7 +113,6 @@ pub(crate) struct DirtyLines {
 
 /// All stores to reachable values were made under locks of a heap.
 const NEVER: u8 = 0;
-/// A cut relies on that.
 const RELIED_ON: u8 = 1;
 /// Threads may store without a lock: by address, or through atomics.
 const UNLOCKED: u8 = 2;
@@ -134,7 +128,6 @@ impl DirtyLines {
         sets.borrowed.grow(pages);
     }
 
-    /// Marks ranges of stored bytes, counted from the object's first.
     pub(crate) fn mark(&self, ranges: impl IntoIterator<Item = Range<usize>>) {
         let mut sets = self.lock();
         ranges.into_iter().for_each(|bytes| sets.stored.add(bytes));
@@ -191,7 +184,6 @@ impl DirtyLines {
         self.pinned.load(Ordering::Acquire)
     }
 
-    /// Marks bytes open to stores until a psync that is no cut.
     pub(crate) fn mark_borrowed(&self, bytes: Range<usize>) {
         self.lock().borrowed.add(bytes);
         self.any.store(true, Ordering::Release);

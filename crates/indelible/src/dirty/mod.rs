@@ -67,7 +67,6 @@ pub(crate) enum DirtyError {
     Unavailable { rung: Rung, source: io::Error },
     #[error("other threads store to it all the time")]
     Restless,
-    /// A system call failed; dirty pages stay dirty.
     #[error("cannot {action} the stores of an object: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -78,7 +77,6 @@ fn failed(action: &'static str) -> impl FnOnce(io::Error) -> DirtyError {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackerParams {
-    /// First byte and bytes of the mapping, multiples of the page size.
     pub(crate) base: usize,
     pub(crate) len: usize,
     pub(crate) rung: Rung,
@@ -109,13 +107,11 @@ fn backend(params: &TrackerParams) -> io::Result<Box<dyn Backend>> {
 pub(crate) struct Tracker {
     rung: Rung,
     backend: Box<dyn Backend>,
-    /// Marked lines, on every rung.
     marked: Marked,
     held: bool,
     gated: bool,
     /// All stores: marked pages that were not found stand still as well.
     closed: bool,
-    /// A replaced tracker; it only keeps the range known.
     late: Option<Box<dyn Backend>>,
 }
 
@@ -175,7 +171,6 @@ impl Tracker {
         (self.marked, self.late) = (former.marked, Some(former.backend));
     }
 
-    /// Replaces a tracker with this set. Earlier marks are forgotten.
     pub(crate) fn succeed(&mut self, marks: Arc<DirtyLines>) {
         self.marked.succeed(marks);
     }
@@ -230,7 +225,6 @@ impl Tracker {
         self.backend.release().map_err(failed("let pass"))
     }
 
-    /// Tracks `len` bytes; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> Result<(), DirtyError> {
         let pages = len / PAGE;
         self.backend.grow(pages).map_err(failed("track"))?;

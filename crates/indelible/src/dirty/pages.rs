@@ -21,12 +21,10 @@ use crate::sys::sync::{AtomicUsize, Ordering};
 pub(super) struct Pages {
     writable: Tree,
     capacity: usize,
-    /// Pages of the range, at most `capacity`; grows only.
     count: AtomicUsize,
     /// Pages made writable since the whole range was protected: an upper bound of half its
     /// mappings.
     splits: AtomicUsize,
-    /// Splits from which on neighbours are made writable, too.
     budget: usize,
 }
 
@@ -94,7 +92,6 @@ impl Pages {
         Ok(())
     }
 
-    /// The whole range was protected: one mapping again.
     pub(super) fn joined(&self) {
         self.splits.store(0, Ordering::Relaxed);
     }

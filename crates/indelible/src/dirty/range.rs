@@ -1,6 +1,5 @@
 //! Runs of pages.
 
-/// A run of pages, counted from the object's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRange {
     pub(crate) start: u64,
@@ -56,7 +55,6 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
-/// Both are in order and without overlap.
 #[inline]
 pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));
@@ -68,7 +66,6 @@ pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     })
 }
 
-/// The runs without `holes`. Both are in order and without overlap.
 pub(super) fn without(runs: &[PageRange], holes: &[PageRange]) -> Vec<PageRange> {
     let mut out = Vec::with_capacity(runs.len());
     let mut next = runs.first().map_or(0, |run| holes.partition_point(|hole| hole.end() <= run.start));

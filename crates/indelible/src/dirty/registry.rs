@@ -55,7 +55,6 @@ impl Slot {
         self.turn.publish(start, len);
     }
 
-    /// Frees the slot; its turn was withdrawn and drained.
     pub(super) fn vacate(&self) {
         self.pages.store(ptr::null_mut(), Ordering::SeqCst);
         self.taken.store(false, Ordering::SeqCst);

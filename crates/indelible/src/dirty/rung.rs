@@ -15,7 +15,6 @@ pub(crate) enum Rung {
 impl Rung {
     pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Explicit];
 
-    /// The best rung without marks from the caller.
     pub(crate) fn best() -> Rung {
         if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
     }

@@ -131,7 +131,6 @@ fn no_stored_page_is_ever_missed() {
             let mut model = BTreeSet::new();
             let mut value = 0;
             for round in 0..200 {
-                // Sometimes only pages anywhere, so that scans protect.
                 let anywhere = round / 8 % 2;
                 for _ in 0..below(30) {
                     let page = if below(2) >= anywhere { below(pages) } else { below(pages.min(8)) };
@@ -323,11 +322,9 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     for round in 0..30 {
         let model = fresh(round);
         model.iter().for_each(|page| rig.store(*page, round as u64 + 1));
-        // The first psync cannot tell whether pages change again.
         assert_eq!(rig.protects(), round > 1);
         let dirty = rig.collect();
         assert!(dirty.is_superset(&model), "round {round}");
-        // Earlier, chunks were becoming known.
         assert!(round < 2 || dirty == model, "round {round}: {dirty:?}");
         if round % 5 == 4 {
             rig.store(4000, round as u64);

@@ -18,7 +18,6 @@ const WAITERS: u32 = 1 << 31;
 
 #[derive(Default)]
 pub(super) struct Turn {
-    /// First address; not below `end`: no range.
     pub(super) start: AtomicUsize,
     pub(super) end: AtomicUsize,
     pub(super) active: AtomicU32,
@@ -26,12 +25,10 @@ pub(super) struct Turn {
     pub(super) held: AtomicU32,
 }
 
-/// A handler's right to touch a range that begins at `start`.
 pub(super) struct Claim {
     pub(super) start: usize,
 }
 
-/// A holder's right to touch a range, until its release.
 #[must_use]
 pub(super) struct Hold<'a> {
     turn: &'a Turn,
@@ -42,7 +39,6 @@ pub(super) struct Hold<'a> {
 pub(super) enum Passed<R> {
     Gone,
     Own,
-    /// Another thread does: the value of `held` to wait on.
     Held(u32),
     Done(R),
 }
@@ -99,7 +95,6 @@ impl Turn {
         Hold { turn: self, nested: false }
     }
 
-    /// Ends the hold, if any. Returns whether handlers on `held` need a wake.
     pub(super) fn release(&self) -> bool {
         self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
@@ -122,7 +117,6 @@ impl Turn {
 }
 
 impl Hold<'_> {
-    /// Ends this hold. Returns whether handlers on `held` need a wake.
     pub(super) fn release(self) -> bool {
         !self.nested && self.turn.release()
     }

@@ -50,7 +50,6 @@ impl Watched {
         self.slot.turn.end.load(Ordering::Relaxed) - self.start
     }
 
-    /// Extends the registered range. `false`: the pages have no room.
     pub(super) fn extend(&self, len: usize) -> bool {
         let room = self.pages().is_none_or(|pages| pages.grow(len / PAGE));
         if room {
@@ -92,7 +91,6 @@ impl Watched {
         self.slot.turn.hold(me(), std::thread::yield_now).keep();
     }
 
-    /// Protects these bytes of the range, under a hold.
     pub(super) fn forbid(&self, bytes: Range<usize>) -> io::Result<()> {
         // SAFETY: the owner's own range; a store that meets the protection waits in the handler.
         unsafe { mmap::protect(self.start + bytes.start, bytes.len(), Protection::Read) }

@@ -180,7 +180,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         before.is_none() || before != self.quiet_at
     }
 
-    /// Reports unprotected pages of known chunks, and protects them if `protects`.
     #[inline]
     fn unprotected(&mut self, pages: PageRange, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let seek = if self.protects { Seek::ProtectWritten } else { Seek::Written };
@@ -257,10 +256,8 @@ impl<P: ScanPolicy> WpAsync<P> {
 
 #[derive(Default)]
 struct NewChunk {
-    /// None: no chunk yet.
     pages: PageRange,
     existing: usize,
-    /// Index of its first dirty run in `pending`.
     dirty: usize,
 }
 
@@ -319,7 +316,6 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         }
         let started = self.policy.times_scans(self.pages).then(Instant::now);
         self.protects = self.policy.protects_at_scan();
-        // Left by a collect that failed: its chunks are still new.
         self.protect.clear();
         let unsettled = self.pending.len();
         let asks = self.must_ask();
@@ -413,7 +409,6 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         Ok(self.policy.drops(present, self.chunks.count(), self.sparse.1))
     }
 
-    /// Restarts on the renewed mapping.
     fn dropped(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
         self.chunks = Chunks::new(self.base);

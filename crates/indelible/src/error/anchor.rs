@@ -16,7 +16,6 @@ enum Step {
     Read,
     #[error("written")]
     Written,
-    /// The change happened all the same.
     #[error("told that the change is durable")]
     Told,
 }

@@ -16,7 +16,6 @@ pub(crate) enum FarError {
     Misaligned { offset: u64, align: usize },
     #[error("entry {index} asks for {has}, and this needs {needed}")]
     Rights { index: u32, has: String, needed: &'static str },
-    /// `contexts`: their names, in quotes.
     #[error("no security context allows {what} of object {target:?}: {contexts}")]
     Denied { target: String, what: &'static str, contexts: String },
     #[error("{target}: {why}")]

@@ -33,7 +33,6 @@ impl KeySourceError {
         }
     }
 
-    /// Advice, one sentence without a full stop.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             KeySourceError::File { .. } => "check the path, and that this user may read the file",

@@ -127,7 +127,6 @@ pub(super) fn backing_kind(error: &BackingError) -> ErrorKind {
     }
 }
 
-/// Advice about memory outside the pool, unless the general one suffices.
 pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
     match error {
         MemoryError::Lost { .. } => Some(

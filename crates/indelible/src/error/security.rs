@@ -24,7 +24,6 @@ pub(crate) enum SecurityError {
     TooMany(usize),
     #[error("security context {:?}: {}", .0.object_name().unwrap_or_default(), .0.0.cause)]
     Unreadable(Error),
-    /// `contexts`: their names, in quotes.
     #[error("no security context allows {what}: {contexts}")]
     Denied { what: &'static str, contexts: String },
     #[error("{0:?} is none of the view's security contexts")]

@@ -23,7 +23,6 @@ pub(super) struct Resident {
 #[derive(Default)]
 struct Pages {
     order: VecDeque<usize>,
-    /// One bit per page in `order`.
     bits: Vec<u64>,
     /// Pages may differ from their source for good: none may go.
     kept: bool,

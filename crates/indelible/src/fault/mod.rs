@@ -50,11 +50,9 @@ pub(crate) struct ServeParams {
     /// An anonymous mapping without pages: address and bytes, multiples of the page size.
     pub(crate) base: usize,
     pub(crate) len: usize,
-    /// Pages to fill at each fault, beyond the faulting one.
     pub(crate) ahead: usize,
     /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
-    /// Install pages write-protected, for tracking by `WP_ASYNC`.
     pub(crate) protect: bool,
     /// Overwrite page bytes in every buffer that they pass.
     pub(crate) secret: bool,
@@ -107,7 +105,6 @@ impl Served {
         &self.service.uffd
     }
 
-    /// Serves `len` bytes; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> io::Result<()> {
         self.range.set_len(len);
         if let Err(e) = self.register(self.base + self.len, len - self.len) {
@@ -123,7 +120,6 @@ impl Served {
         self.len = len;
     }
 
-    /// Threads that touch it get SIGBUS.
     pub(crate) fn failure(&self) -> Option<Arc<PageError>> {
         self.range.failure()
     }
@@ -140,7 +136,6 @@ impl Served {
         }
     }
 
-    /// Resident pages at most; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         Some(self.range.resident.as_ref()?.limit())
     }

@@ -36,7 +36,6 @@ impl PredictionDepth {
 pub(super) const DEEPEST: usize = 64;
 const SHALLOWEST: usize = 2;
 const STREAMS: usize = 16;
-/// Remembered misses that belong to no stream.
 const RECENT: usize = 16;
 /// The newest misses, which may begin a stream of a larger distance: among many, three lie at equal
 /// distances by chance.
@@ -73,7 +72,6 @@ struct Stream {
     start: usize,
     count: usize,
     trigger: usize,
-    /// Pages before the window that may still be filling.
     before: usize,
     /// The first page behind the window; `None`: the object ends there.
     next: Option<usize>,
@@ -172,7 +170,6 @@ impl Predictor {
         self.open_window(at, next, pages)
     }
 
-    /// Opens the stream's next window at `first`; `None`: behind the object's end.
     fn open_window(&mut self, at: usize, first: Option<usize>, pages: usize) -> Option<Window> {
         // A stream at the object's end is kept for its late pages.
         let first = first?;

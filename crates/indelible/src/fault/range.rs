@@ -19,7 +19,6 @@ pub(super) struct Range {
     pub(super) base: usize,
     len: AtomicUsize,
     ahead: usize,
-    /// Pages that may still be filled before they are touched.
     budget: AtomicUsize,
     pub(super) protect: bool,
     pub(super) secret: bool,
@@ -51,7 +50,6 @@ impl Claims {
         self.taken.iter_mut().find(|claim| claim.pages.contains(&page))
     }
 
-    /// Claims pages from the first, which is free, up to the next taken one.
     fn take(&mut self, pages: ops::Range<usize>) -> ops::Range<usize> {
         let behind = self.taken.iter().map(|claim| claim.pages.start).filter(|start| *start > pages.start);
         let pages = pages.start..behind.fold(pages.end, usize::min);
@@ -118,8 +116,6 @@ impl Range {
         claims
     }
 
-    /// Claims the faulting page and pages ahead, without waiting. `None`: the page's claimer
-    /// answers.
     pub(super) fn claim_or_leave(&self, addr: usize) -> Option<ops::Range<usize>> {
         let page = (addr - self.base) / PAGE;
         let mut claims = self.claims();
@@ -134,7 +130,6 @@ impl Range {
         Some(claims.take(page..end.max(page + 1)))
     }
 
-    /// Waits for the first page, then claims the free run. `None`: no longer served.
     pub(super) fn claim(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         while claims.of(pages.start).is_some() {
@@ -143,7 +138,6 @@ impl Range {
         (!claims.closed).then(|| claims.take(pages))
     }
 
-    /// Claims the first free run, without waiting. `None`: none, or no longer served.
     pub(super) fn claim_free(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         let first = pages.clone().find(|page| claims.of(*page).is_none())?;
@@ -160,7 +154,6 @@ impl Range {
         ended.map_or(Vec::new(), |claim| claim.waiting)
     }
 
-    /// Waits until no page is being filled.
     pub(super) fn close(&self) {
         let mut claims = self.claims();
         claims.closed = true;
@@ -207,7 +200,6 @@ impl Range {
         self.source().is_some_and(|source| source.is_slow())
     }
 
-    /// As [`PageSource::read`], for claimed pages.
     pub(super) fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
         let gone = || PageError { page: first, source: "the object is no longer attached".into() };
         let source = self.source().ok_or_else(gone)?;

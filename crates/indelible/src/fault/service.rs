@@ -102,7 +102,6 @@ impl Service {
         }
     }
 
-    /// A thread waits for the first page.
     fn resolve(&self, range: &Range, claimed: ops::Range<usize>, buffer: &mut [u8]) {
         self.answer_one(range, &claimed, buffer);
         self.finish(range, &claimed, buffer);
@@ -122,7 +121,6 @@ impl Service {
         }
     }
 
-    /// Also fills pages ahead, as far as `buffer` has room.
     fn answer_one(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let (page, addr) = (claimed.start, range.addr(claimed.start));
         let room = page..claimed.end.min(page + buffer.len() / PAGE);
@@ -193,7 +191,6 @@ impl Service {
         Ok(done)
     }
 
-    /// For claimed pages that fit into `buffer`; also returns how many it installed.
     fn fill_absent(
         &self,
         range: &Range,
@@ -230,7 +227,6 @@ impl Service {
         Ok((count, all))
     }
 
-    /// Installs pages, skipping present ones; returns how many it installed.
     fn install(&self, range: &Range, page: usize, bytes: &[u8]) -> io::Result<usize> {
         let (addr, protect) = (range.addr(page), range.protect);
         let (mut done, mut installed, mut tries) = (0, 0, 0);
@@ -252,7 +248,6 @@ impl Service {
                     // Page protection has split the range into several mappings, and a copy fills
                     // one.
                     Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
-                    // An unmapped range needs nothing.
                     Some(libc::ENOENT) => return Ok(installed),
                     // Lack of memory may pass; a page that cannot be installed raises SIGBUS.
                     _ if tries < TRIES => tries += 1,

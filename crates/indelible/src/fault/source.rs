@@ -15,11 +15,9 @@ pub(crate) const SLOW: Duration = Duration::from_micros(100);
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A page that its source could not supply. The caller's error names the object.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read page {page} of the object: {source}")]
 pub(crate) struct PageError {
-    /// Index within the object.
     pub(crate) page: usize,
     pub(crate) source: Cause,
 }
@@ -51,7 +49,6 @@ impl PageSource for Primary {
     }
 }
 
-/// Reads all pages at once; after a failure one by one, to find the bad page.
 fn each_if_not_all<E: Into<Cause>>(
     first: usize,
     bytes: &mut [u8],
@@ -74,7 +71,6 @@ impl PageSource for Live {
     }
 }
 
-/// The pages of a base or an unwritten object, each from its layer.
 pub(crate) struct Layered {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) layers: SharedLayers,

@@ -32,7 +32,6 @@ impl Scripted {
         Arc::new(Scripted { byte, slow, script: Mutex::default(), read: Mutex::default() })
     }
 
-    /// The channels report the read's arrival and release it.
     fn wait_at(&self, page: usize) -> (Receiver<()>, Sender<()>) {
         let ((say, said), (go, gone)) = (channel(), channel());
         self.script.lock().unwrap().insert(page, Event::Waits(say, gone));
@@ -252,7 +251,6 @@ fn pages_dropped_while_their_fault_is_answered_come_back() {
     assert_eq!(*source.read.lock().unwrap(), [3, 3]);
 }
 
-/// Late faults and predictions must not fill the range's successor.
 #[test]
 fn a_range_that_is_no_longer_served_is_filled_no_more() {
     if !serves() {
@@ -346,7 +344,6 @@ fn predicted_pages_that_fail_are_errors_when_they_are_touched() {
     assert_eq!([area.load(10), area.load(11)], [5, 5]);
     settle(&area, 2);
     assert!(!area.present().contains(&13) && area.served.failure().is_none());
-    // Pages filled ahead use the budget.
     let narrow = predicting(11, &source, 3, false);
     assert_eq!([narrow.load(20), narrow.load(21)], [5, 5]);
     settle(&narrow, 3);

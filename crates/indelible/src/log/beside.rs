@@ -78,7 +78,6 @@ impl Beside {
             Followed::Newer(lines) => {
                 for (offset, bytes) in lines.iter() {
                     if offset == 0 {
-                        // Each psync stores the header.
                         self.newest = self.decode(bytes)?;
                     }
                     self.ahead.push((offset as usize, bytes.to_vec()));
@@ -88,7 +87,6 @@ impl Beside {
         }
     }
 
-    /// The object was just attached. `false`: the lane cannot be used.
     fn find_newest(&mut self) -> Result<bool, Cause> {
         let has_header = |ahead: &[(usize, Vec<u8>)]| ahead.iter().any(|(offset, _)| *offset == 0);
         if self.look()?.is_none() {
@@ -109,7 +107,6 @@ impl Beside {
         Ok(true)
     }
 
-    /// Reattaches the log, which may have moved. `false`: it cannot be read in place.
     fn attach_again(&mut self) -> Result<bool, Cause> {
         let Some(again) = Beside::attach(&self.pool, &self.name, &self.key)? else { return Ok(false) };
         if again.place.object().entry.id != self.place.object().entry.id {

@@ -31,7 +31,6 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header; `None`: the object is blank.
     pub(super) fn decode(first: &[u8], len: usize) -> Result<Option<Header>, LogError> {
         let bytes = first.get(..HEADER).ok_or(LogError::NotALog("it is smaller than a header"))?;
         if bytes.iter().all(|byte| *byte == 0) {
@@ -61,7 +60,6 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record<'a> {
     pub(super) number: u64,
-    /// The queue, 0 if it was no message.
     pub(super) queue: u64,
     pub(super) message: u64,
     pub(super) bytes: &'a [u8],
@@ -86,7 +84,6 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// Bytes of the record that begins so, if valid.
     pub(super) fn len(head: &[u8; HEAD]) -> Option<usize> {
         u32::try_from(word(head, 0)).ok().map(|len| room(len as usize))
     }

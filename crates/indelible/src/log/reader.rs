@@ -53,7 +53,6 @@ impl Pool {
         Ok(LogReader { pool: self.clone(), name: name.to_owned(), source, header, at: HEADER, number: 0 })
     }
 
-    /// A log that cannot be read in place.
     fn log_elsewhere(&self, name: &str, key: &[u8]) -> Result<Source> {
         // It has no pointers, and this process may append to it.
         match self.attach_snapshot_anywhere(name, key) {
@@ -167,7 +166,6 @@ impl LogReader {
     }
 }
 
-/// The available bytes of the record at `at`, in a log that ends at `end`.
 fn record(beside: &mut Beside, at: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
     let Some(first) = beside.bytes(at, HEAD.min(end - at), end)? else { return Ok(None) };
     let len = first.first_chunk().and_then(Record::len).unwrap_or(0);

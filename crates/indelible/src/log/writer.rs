@@ -45,7 +45,6 @@ impl Pool {
         let object = match self.attach_with_key(name, key) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match self.create_attached_with(name, &options) {
-                    // Another process was faster.
                     Err(error) if error.kind() == ErrorKind::Exists => self.attach_with_key(name, key)?,
                     created => created?,
                 }
@@ -82,7 +81,6 @@ impl Log {
         Ok(number)
     }
 
-    /// Grows to `least` bytes, and to twice the size if the pool has room.
     fn grow(&mut self, least: usize) -> Result<()> {
         let len = self.object.len();
         let mut more = len.clamp(FIRST as usize, MOST);

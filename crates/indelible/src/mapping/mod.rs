@@ -29,7 +29,6 @@ use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
 use crate::sys::mmap::{self, Place, Protection};
 
-/// Bytes whose pages are looked up together, to be overwritten.
 const WIPED_AT_ONCE: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -49,7 +48,6 @@ impl Kind {
     }
 }
 
-/// Dropping it makes the range inaccessible.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     addr: usize,
@@ -147,7 +145,6 @@ impl Mapping {
         Ok(())
     }
 
-    /// Maps `len` zeros at `addr`, or anywhere.
     pub(crate) fn anonymous(
         addr: impl Into<Option<usize>>,
         len: usize,
@@ -208,7 +205,6 @@ impl Mapping {
         done
     }
 
-    /// Whether the range belongs to a parent process.
     fn is_absent(&self) -> bool {
         !self.inherited && fork::is_stale(self.generation)
     }
@@ -249,7 +245,6 @@ impl Mapping {
         Ok(())
     }
 
-    /// Bytes that it may have in place.
     pub(crate) fn room(&self) -> usize {
         self.len + self.kept
     }
@@ -327,7 +322,6 @@ impl Mapping {
         }
     }
 
-    /// Protects all of it, and later growth.
     pub(crate) fn protect(&mut self, protection: Protection) -> io::Result<()> {
         // SAFETY: our own mapping (1); a caller that takes rights away finds stores that need them.
         unsafe { mmap::protect(self.addr, self.len, protection) }?;
@@ -400,7 +394,6 @@ impl Drop for Mapping {
     }
 }
 
-/// Maps `kind` from `skip` bytes on, excluded from forks.
 fn map(
     addr: usize,
     len: usize,

@@ -7,7 +7,6 @@ use crate::sys::mmap;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Excludes a range from core dumps, and, if permitted, from swap.
 pub(super) fn leave_out(addr: usize, len: usize) -> io::Result<()> {
     mmap::dont_dump(addr, len)?;
     // Without the right, pages may be swapped out: `doctor` names the devices.

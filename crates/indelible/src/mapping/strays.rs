@@ -24,7 +24,6 @@ struct Slot {
     name: [AtomicU8; NAME],
 }
 
-/// The allowed accesses to an object's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Access {
@@ -64,7 +63,6 @@ static SLOTS_OF_OBJECTS: [Slot; SLOTS] = [const {
 pub(crate) struct Named(Option<&'static Slot>);
 
 impl Named {
-    /// `len`: bytes that may become its own.
     pub(crate) fn new(base: usize, len: usize, name: &str, access: Access) -> Named {
         explain_if_asked();
         for slot in SLOTS_OF_OBJECTS.iter().filter(|slot| slot.holds(base) && slot.is_of(Access::Gone)) {
@@ -111,7 +109,6 @@ fn explain_if_asked() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
         if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
-            // Without a message the fault stays as it was.
             let _ = explain_faults();
         }
     });

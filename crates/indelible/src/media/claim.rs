@@ -98,7 +98,6 @@ impl Media {
     }
 }
 
-/// How writers to a medium are kept apart, as a report.
 pub(crate) struct Exclusion {
     pub(crate) safe: bool,
     pub(crate) found: &'static str,
@@ -180,7 +179,6 @@ fn under(
 ) -> Result<(), MediaError> {
     let unreachable = |file: &Path| MediaError::Unreachable { path: path.into(), file: file.into() };
     let file = backing_path(rdev).ok_or_else(|| unreachable(Path::new("?")))?;
-    // A file without a name cannot be opened.
     if file.to_string_lossy().ends_with(" (deleted)") {
         return Ok(());
     }

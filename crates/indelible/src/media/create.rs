@@ -52,7 +52,6 @@ fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 impl Media {
-    /// Gives a new pool's file its name, durably. Fails if the name is taken.
     pub(crate) fn publish(&self, path: &Path) -> Result<(), MediaError> {
         let Some(file) = &self.file else {
             return Ok(());

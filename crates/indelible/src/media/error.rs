@@ -13,7 +13,6 @@ pub(super) const WRITE: &str = "write to";
 pub(crate) enum MediaError {
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// A barrier failed; some earlier writes may be on the medium.
     #[error("cannot {action} {path}: {source}")]
     Barrier { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
@@ -29,7 +28,6 @@ pub(crate) enum MediaError {
     /// Another process has the device, or another way to the same bytes.
     #[error("{path} is in use by {by}")]
     InUse { path: PathBuf, by: String },
-    /// A loop device over a file that others could open.
     #[error(
         "{path} is a loop device over {file}, which cannot be reached from here, so that nobody can be kept from using \
          it as well; open that file, or accept it explicitly as a file system of another machine is"

@@ -25,9 +25,7 @@ const PIECE: usize = 64 << 10;
 /// the first takes it, and the other succeeds although its bytes are lost. Durable writes take
 /// turns in the store, but must not wait for a long barrier.
 enum Barriers {
-    /// Barriers have a description of their own.
     Own(ForkFd),
-    /// Barriers and durable writes take turns.
     Shared(Mutex<()>),
 }
 
@@ -67,7 +65,6 @@ impl FileMedium {
         FileMedium { fd, barriers, shows_holes, forgets_blocks, len: AtomicU64::new(len), read_only }
     }
 
-    /// Checks bounds, and that this process opened the descriptor.
     fn at(&self, offset: u64, len: usize) -> Result<BorrowedFd<'_>, MediumError> {
         space::check(offset, len as u64, self.len())?;
         live(&self.fd)
@@ -86,7 +83,6 @@ impl FileMedium {
     }
 }
 
-/// The descriptor, unless stale after a fork.
 #[inline]
 pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     if fd.is_stale() {

@@ -27,7 +27,6 @@ impl Mapping {
         Mapping { base, mapped, known: zeroed(pages.div_ceil(64)), newer: OnceLock::new() }
     }
 
-    /// Whether all pages of the range are known to have blocks.
     #[inline]
     pub(super) fn is_known(&self, offset: u64, len: u64) -> bool {
         if len == 0 || self.known.is_empty() {

@@ -45,7 +45,6 @@ const STORE_ZEROS_BELOW: u64 = 256 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
-    /// Blocks are allocated on demand; without room a store raises SIGBUS.
     File,
     /// As `File`; block allocation becomes durable by fdatasync, not by fences.
     Dax,
@@ -137,7 +136,6 @@ impl MemoryMedium {
         Ok(at)
     }
 
-    /// Whether the range has blocks now, by a reservation if need be.
     fn has_blocks(&self, offset: u64, len: u64) -> Result<bool, Fatal> {
         if self.mappings.newest().is_known(offset, len) {
             return Ok(true);
@@ -341,7 +339,6 @@ impl Medium for MemoryMedium {
         }
         self.mappings.forget(offset, len);
         if let Ok(fd) = live(&self.fd) {
-            // Best effort: without support the blocks stay.
             let _ = space::punch(fd, offset, len);
         }
     }

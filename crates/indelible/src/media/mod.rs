@@ -98,7 +98,6 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    /// A medium without a file, or with this identity of one.
     pub(crate) fn from_device(device: Arc<dyn Device>, identity: Option<(u64, u64)>) -> Media {
         Media { kind: MediaKind::Other, device, file: None, memory: None, identity, claimed: Arc::default() }
     }
@@ -117,7 +116,6 @@ impl Media {
         &self.device
     }
 
-    /// Another descriptor of the file or device; shares its locks.
     pub(crate) fn descriptor(&self) -> std::io::Result<OwnedFd> {
         let file = self.file.as_deref().ok_or(std::io::ErrorKind::Unsupported)?;
         file.as_fd().try_clone_to_owned()
@@ -155,7 +153,6 @@ impl Media {
         ofd::try_lock(fd.as_fd(), key.byte(), LockMode::Shared).ok()?.then_some(fd)
     }
 
-    /// Device and inode of a file, or the device number: the same under any path.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }

@@ -48,7 +48,6 @@ impl MediumModel {
         if len == 0 { 0 } else { (offset + len).next_multiple_of(unit) - offset / unit * unit }
     }
 
-    /// Time to read an uncached 4 KiB page without other readers.
     pub(crate) fn page(&self) -> Duration {
         self.read + moving(self.moved(0, PAGE), self.read_rate)
     }
@@ -69,7 +68,6 @@ pub struct Traffic {
     cached: Box<[AtomicU64]>,
     /// Nanoseconds to deduct from later calls: reading the clock takes as long as reading memory.
     late: AtomicI64,
-    /// A call's time outside its own clock readings.
     price: Duration,
 }
 
@@ -117,7 +115,6 @@ impl Traffic {
         self.epoch + Duration::from_nanos(was.max(now) + long)
     }
 
-    /// Cached and missed bytes of the range, all of which are cached afterwards.
     fn look(&self, offset: u64, len: u64) -> (u64, u64) {
         let all = self.model.moved(offset, len);
         if self.cached.is_empty() || len == 0 {

@@ -40,7 +40,6 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Block devices return `ENODEV`, sandboxes `EPERM`.
 fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
@@ -71,7 +70,6 @@ pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
 }
 
-/// By a hole. `None`: not a file.
 pub(super) fn lengthen(fd: BorrowedFd<'_>, len: u64) -> Result<Option<Extended>, ReserveError> {
     let stat = fstat(fd).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -132,7 +130,6 @@ fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), Errn
     Ok(())
 }
 
-/// Fills `buf`. Holes read as zeros and stay holes.
 pub(super) fn read_all(fd: BorrowedFd<'_>, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
     let mut done = 0;
     while done < buf.len() {
@@ -153,7 +150,6 @@ pub(super) fn write_all(
 ) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match write(bytes, offset) {
-            // No file system returns this.
             Ok(0) => return Err(Errno::IO),
             Ok(n) => {
                 bytes = &bytes[n.min(bytes.len())..];

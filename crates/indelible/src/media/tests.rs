@@ -148,7 +148,6 @@ fn kinds_are_what_they_seem_and_wrong_ones_are_refused() {
         if media.kind() != MediaKind::Dax {
             assert!(matches!(with(&path, MediumChoice::Dax), Err(MediaError::Unsuitable { .. })));
         }
-        // Taken already; a failed creation leaves another's file alone.
         assert!(matches!(create(&path, 1, &CreateOptions::default()), Err(MediaError::Io { .. })));
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
         let empty = dir.path().join("empty");

@@ -15,7 +15,6 @@ pub(super) const WORD: usize = 8;
 /// Bytes before the object's: a word that says that these are complete, and a count of marked
 /// lines.
 pub(super) const HEAD: usize = PAGE;
-/// The first word, once the bytes are complete.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
 pub(super) const MARKED: usize = 1;
 
@@ -49,7 +48,6 @@ impl Words {
     }
 }
 
-/// The memory of an object, or a group's head: a backing, and its mapping.
 #[derive(Debug)]
 pub(crate) struct Area {
     words: Words,
@@ -59,7 +57,6 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Zeros; `len`: whole pages; with `room` bytes of addresses if possible.
     pub(super) fn create(
         place: &Place,
         identity: &Identity,
@@ -93,7 +90,6 @@ impl Area {
         self.len
     }
 
-    /// Bytes that the object may have in place.
     pub(crate) fn room(&self) -> usize {
         self.words.0.room()
     }
@@ -133,12 +129,10 @@ impl Area {
         self.head.all()[0].load(Ordering::Acquire) == FILLED
     }
 
-    /// The count of marked lines, while the result lives.
     pub(crate) fn pending(&self) -> Result<Counter, BackingError> {
         Ok(Counter { words: Words::part(&self.backing, 0, HEAD, HEAD)? })
     }
 
-    /// Maps the object's bytes again, at its own address.
     pub(crate) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, BackingError> {
         self.backing.map_part(Some(addr), HEAD, (self.len, 0), protection)
     }
@@ -147,7 +141,6 @@ impl Area {
         Words::part(&self.backing, HEAD, self.len, self.len)
     }
 
-    /// Removes it: the pool has everything.
     pub(crate) fn remove(self) -> Result<(), BackingError> {
         drop((self.words, self.head));
         self.backing.remove()

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// in its last page.
 pub(super) const HEAD: usize = 16 * PAGE;
 pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;
-/// Logs at most, plus one.
 pub(super) const LOGS: usize = FIGURES;
 
 #[derive(Debug)]
@@ -26,7 +25,6 @@ impl Figures {
         &self.0.all()[FIGURES + nth]
     }
 
-    /// All commits up to this number are durable.
     #[inline]
     pub(crate) fn durable(&self) -> &AtomicU64 {
         self.word(0)
@@ -38,7 +36,6 @@ impl Figures {
         self.word(1)
     }
 
-    /// When the first of them was marked, in nanoseconds since 1970; 0: none.
     #[inline]
     pub(crate) fn since(&self) -> &AtomicU64 {
         self.word(2)

@@ -27,7 +27,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// `number` is random and not 0.
     pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
         let head = Area::create(&place, &place.part(number, 0), (HEAD, HEAD))?;
         let logs = Logs { backings: Vec::new(), free: Vec::new() };
@@ -78,7 +77,6 @@ impl Group {
         Ok(log)
     }
 
-    /// Registers a log for recovery.
     fn tell_of_log(&self, nth: usize, len: usize, backing: &Backing) -> Result<(), BackingError> {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let known = head

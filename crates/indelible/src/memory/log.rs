@@ -16,13 +16,11 @@ const LINE: usize = 3 + 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Logged<W = [u64; 8]> {
-    /// Offset of the object's entry.
     pub(crate) object: u64,
     /// In the object, in bytes: a multiple of 64.
     pub(crate) offset: u64,
     /// Bit i: byte i changes.
     pub(crate) mask: u64,
-    /// The line, with the changed bytes.
     pub(crate) words: W,
 }
 
@@ -43,7 +41,6 @@ impl Log {
         (self.0.all().len() - HEAD) / LINE
     }
 
-    /// Begins an entry: its stores come after the end of the last one.
     #[inline]
     pub(crate) fn begin(&self) {
         fence(Ordering::Release);
@@ -60,7 +57,6 @@ impl Log {
         true
     }
 
-    /// Makes the entry valid: the commit has happened.
     #[inline]
     pub(crate) fn validate(&self, sequence: u64, lines: usize) {
         let [number, count] = self.head();
@@ -69,7 +65,6 @@ impl Log {
         number.store(sequence, Ordering::Release);
     }
 
-    /// Ends the entry: all of its lines are in memory.
     #[inline]
     pub(crate) fn clear(&self) {
         let [number, _] = self.head();
@@ -82,7 +77,6 @@ impl Log {
         [&words[0], &words[1]]
     }
 
-    /// The commit, if valid; the error describes a fault.
     pub(super) fn read(&self) -> Result<Option<(u64, Vec<Logged>)>, &'static str> {
         let [number, count] = self.head().map(|word| word.load(Ordering::Acquire));
         if number == 0 {

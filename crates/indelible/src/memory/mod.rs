@@ -32,14 +32,12 @@ pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 use crate::backing::BackingError;
 use indelible_store::error::StoreError;
 
-/// Why there is no memory that outlives the process, or a leftover cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemoryError {
     #[error(transparent)]
     Backing(#[from] BackingError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A missing backing that the pool, or the head, names.
     #[error(
         "commits that a process which is gone left in memory {number:016x} are not to be found: {what} is missing in {}",
         memory.display()

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Place {
     pub(crate) pool: [u8; 16],
     pub(crate) boot: [u8; 16],
-    /// The pool's folder, if the pool is a file.
     pub(crate) beside: Option<PathBuf>,
     pub(crate) origin: Origin,
 }

@@ -90,7 +90,6 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
     let wanted = |identity: &Identity, stated: Option<&Origin>| {
         identity.pool != place.pool
             || !stated.is_some_and(|stated| stated.is_file_of(&place.origin))
-            // Unknown whether there is one.
             || store.may_be_in(identity.binding).unwrap_or(true)
             || is_shared(store, identity)
     };
@@ -203,7 +202,6 @@ fn lay(area: &Area, line: &Logged) {
     area.put(at, &bytes);
 }
 
-/// Brings the missing commits to the pool atomically, and notes that in the entries.
 fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), MemoryError> {
     // Rule D9 of docs/protocol.md.
     let (commits, mut lines) = (Commits::default(), Vec::new());

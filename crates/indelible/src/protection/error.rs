@@ -21,7 +21,6 @@ pub(crate) enum ProtectionError {
     Open(io::Error),
     #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]
     Io { addr: usize, len: usize, source: io::Error },
-    /// For another reason than that no key is left.
     #[error("cannot make a domain of protected pages: {0}")]
     Refused(io::Error),
 }

@@ -40,7 +40,6 @@ impl Kept {
         Ok(Kept { key, stuck: AtomicBool::new(false) })
     }
 
-    /// Sets this thread's right; returns the former one.
     #[inline]
     pub(super) fn set(&self, right: Protection) -> Protection {
         // SAFETY: there are keys (1).

@@ -45,9 +45,7 @@ use indelible_store::Mutant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// Protection keys: for one thread, without a system call.
     Keys,
-    /// `mprotect`: for all threads and handlers, with a system call per range.
     Mprotect,
 }
 
@@ -245,13 +243,11 @@ impl Drop for Open {
         let right = self.domain.right();
         let left = if Mutant::GuardRestores.is_on() { self.before } else { left.min(right) };
         if right != left {
-            // The next change of any thread's rights closes pages that could not be closed.
             let _ = self.domain.set(left);
         }
     }
 }
 
-/// Closes all domains for this thread. Async-signal-safe.
 pub(crate) fn close_all() -> io::Result<()> {
     held::forget();
     keys::close_all();

@@ -69,7 +69,6 @@ impl Slot {
         }
     }
 
-    /// Protects all pages as the threads need, continuing after failures.
     fn apply(&mut self) -> io::Result<()> {
         let right = self.right();
         let mut done = Ok(());
@@ -92,7 +91,6 @@ thread_local! {
     static RIGHTS: Cell<(u32, u32)> = const { Cell::new((CLOSED, 0)) };
 }
 
-/// This thread's rights. A fork has none of its parent thread's.
 pub(super) fn word() -> u32 {
     let (word, generation) = RIGHTS.get();
     if fork::is_stale(generation) { CLOSED } else { word }

@@ -2,7 +2,6 @@
 
 use crate::sys::mmap::Protection;
 
-/// Classes at most. Pages without a class have number 0.
 pub(super) const MOST: usize = 15;
 
 /// No access to any class, as the kernel sets it for handlers.

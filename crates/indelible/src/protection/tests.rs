@@ -32,7 +32,6 @@ fn all_means() -> Vec<Means> {
     vec![Means::Keys, Means::Mprotect]
 }
 
-/// Runs `body` in a process of its own, as the test of this name.
 fn alone(test: &str, means: Means, body: impl FnOnce(Means)) -> ExitStatus {
     if let Ok(word) = std::env::var(CHILD) {
         body(if word == format!("{:?}", Means::Keys) { Means::Keys } else { Means::Mprotect });
@@ -133,7 +132,6 @@ fn pages_are_closed_until_their_domain_is_opened() {
                 (Protection::ReadWrite, Protection::None),
                 "{means:?}"
             );
-            // Opened again for less, it stays open for more.
             let inner = domain.open(Protection::Read).unwrap();
             assert_eq!(memory.access(), Protection::ReadWrite, "{means:?}");
             drop(inner);
@@ -209,7 +207,6 @@ fn rights_are_those_of_a_thread() {
             while !seen.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
-            // The other thread's end takes nothing from this one.
             assert_eq!(memory.access(), Protection::Read, "{means:?}");
             drop(held);
             let expected = if means == Means::Keys { Protection::None } else { Protection::Read };
@@ -252,7 +249,6 @@ fn a_skipped_guard_is_made_up_for_by_closing_all() {
         let (memory, outer) = (Memory::new(1), Memory::new(1));
         let (domain, entered) = (Domain::new(means).unwrap(), Domain::new(means).unwrap());
         let (_range, _outer) = (memory.add(&domain), outer.add(&entered));
-        // As a jump leaves them.
         skip(domain.open(Protection::ReadWrite).unwrap());
         skip(entered.open(Protection::Read).unwrap());
         assert_eq!((memory.access(), outer.access()), (Protection::ReadWrite, Protection::Read), "{means:?}");

@@ -78,7 +78,6 @@ unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
     Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } })
 }
 
-/// Treatment of a heap that is not open, or open with other options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Open,
@@ -87,7 +86,6 @@ pub(super) enum How {
 }
 
 impl Attachment {
-    /// The heap, opened with `options` if need be.
     pub(super) fn opened(&self, options: Option<HeapOptions>) -> Result<*const RawHeap> {
         let same = |heap: &RawHeap| options.is_none_or(|options| options == heap.options());
         if let Some(heap) = &*self.heap.read().unwrap_or_else(PoisonError::into_inner)

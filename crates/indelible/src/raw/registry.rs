@@ -36,7 +36,6 @@ static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
 
 struct Slot {
     attachment: Arc<Attachment>,
-    /// Attaches for reading: each is detached once.
     count: usize,
     /// One of the attaches is a view's, which only the view ends.
     pinned: bool,
@@ -69,7 +68,6 @@ pub(super) struct Link {
 pub(super) enum Mapping {
     Writer(Box<Mutex<Core>>),
     Reader(Arc<ReadCore>),
-    /// Attached beside a writer.
     Beside(Box<Mutex<ReadCore>>),
 }
 
@@ -161,7 +159,6 @@ impl Attachment {
     }
 }
 
-/// Ends a heap, which threads may have cached (3).
 pub(super) fn close(heap: &mut Option<Box<RawHeap>>) {
     EPOCH.fetch_add(1, Ordering::SeqCst);
     *heap = None;

@@ -8,7 +8,6 @@ use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// By first byte; each attach is detached once.
 static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMap::new());
 
 /// Attaches an object of the class shared; returns its first byte.
@@ -25,7 +24,6 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     Ok(NonNull::new(base).unwrap_or(NonNull::dangling()))
 }
 
-/// Ends an attach of the shared object at the address. `None`: not shared.
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.get_mut(&address)?;

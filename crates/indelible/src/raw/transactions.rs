@@ -51,7 +51,6 @@ pub(super) fn enter(
     Ok(home)
 }
 
-/// Detaches a transactional object. `None`: not one.
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let home = objects.remove(&address)?;

@@ -23,11 +23,9 @@ pub(crate) struct Grants {
 
 struct Loaded {
     id: [u8; 16],
-    /// Its table entry's state before the reading.
     seen: Seen,
     default: Rights,
     rights: HashMap<[u8; 16], Stated>,
-    /// Contexts that it is delegated from, and the rights.
     from: Vec<(usize, Rights)>,
 }
 
@@ -85,7 +83,6 @@ impl Grants {
         self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// Costs a search per context.
     pub(crate) fn to(&self, object: &[u8; 16]) -> Rights {
         if !self.are_limited() || Mutant::ContextIgnored.is_on() {
             return Rights::ALL;
@@ -164,7 +161,6 @@ impl Reader<'_> {
     }
 }
 
-/// An error that names the context rather than the view.
 fn unreadable(pool: &Pool, name: &str, cause: Cause) -> Cause {
     let name = pool.stat(name).map_or_else(|_| name.to_owned(), |stat| stat.name);
     SecurityError::Unreadable(Error::new("read", cause).object(&name)).into()

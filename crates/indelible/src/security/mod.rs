@@ -65,7 +65,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct SecurityContext {
     pool: Pool,
     object: Object,
-    /// Read at the first change of an entry.
     places: Option<Places>,
 }
 
@@ -103,7 +102,6 @@ impl SecurityContext {
         let header = ENTRIES.header(entries);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
-            // No caller keeps an object that is no context.
             drop(object);
             let _ = pool.destroy(name);
             return Err(error);

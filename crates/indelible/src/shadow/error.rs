@@ -10,7 +10,6 @@ use crate::dirty::DirtyError;
 use crate::fault::{LostWord, PageError};
 use crate::mapping::MappingError;
 
-/// Why an object could not be attached, tracked or grown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShadowError {
     #[error(transparent)]

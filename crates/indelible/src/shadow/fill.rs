@@ -54,11 +54,9 @@ pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageEr
     while at < pages.end {
         let piece = at..pages.end.min(at + PIECE / PAGE);
         match done(piece.clone()) {
-            // A kernel before 5.14, or a sandbox, leaves them to later touches.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS)) => {
                 break;
             }
-            // One of them raises SIGBUS when touched.
             Err(_) => {
                 for page in piece.clone() {
                     done(page..page + 1).map_err(|error| PageError { page, source: error.into() })?;

@@ -93,7 +93,6 @@ pub(crate) unsafe fn copy_bytes(shadow: *const u8, out: &mut [u8]) {
     unsafe { flush::copy(out.as_mut_ptr(), shadow, out.len()) }
 }
 
-/// Calls `each` with first line and length of every run of set bits.
 #[inline]
 pub(crate) fn each_run(mask: u64, mut each: impl FnMut(usize, usize)) {
     let mut rest = mask;

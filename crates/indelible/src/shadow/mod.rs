@@ -52,7 +52,7 @@ pub(crate) enum Source<'a> {
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
     /// Such a file with substituted pages, for reading.
     Patched { fd: BorrowedFd<'a>, offset: u64, pages: Arc<dyn PageSource>, others: Vec<Range<usize>> },
-    /// Anything that supplies pages; the shadow is filled from it.
+    /// The shadow is filled from it.
     Pages(Arc<dyn PageSource>),
 }
 
@@ -65,17 +65,15 @@ pub(crate) struct Params<'a> {
     pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
-    /// How to notice stores; `None`: read-only.
+    /// How to notice stores; `None`: the best way.
     pub(crate) rung: Option<Rung>,
     pub(crate) advice: Advice,
     /// `None`: if the object is large and it is possible. Files always are.
     pub(crate) fault_in: Option<bool>,
     pub(crate) ahead: usize,
-    /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
     /// Resident pages at most, without those that differ from the source; `None`: no limit.
     pub(crate) limit: Option<usize>,
-    /// Which pages to fill ahead by prediction; `None`: none.
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) secret: bool,
     /// The file may lack psynced lines: dropping pages waits for their write.
@@ -87,7 +85,6 @@ impl Params<'_> {
         self.writable.then(|| self.rung.unwrap_or_else(Rung::best))
     }
 
-    /// By a fault service.
     fn faults_in(&self) -> bool {
         let whole = if self.secret { DECRYPT_WHOLE } else { COPY_WHOLE };
         let wanted = || self.len > whole && fault::reach().is_some();
@@ -103,11 +100,9 @@ impl Params<'_> {
     }
 }
 
-/// Dropping it makes the range inaccessible.
 pub(crate) struct Shadow {
     tracker: Option<Tracker>,
     served: Option<Served>,
-    /// Announces dropped pages, where that matters.
     watcher: Option<&'static Uffd>,
     /// Dropped before the addresses are free.
     listed: Listed,
@@ -117,7 +112,6 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Maps the object. Nothing is dirty at first.
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
         let (addr, len, protection) = (params.addr, params.len, params.protection());
         let room = (len, params.room);
@@ -140,7 +134,6 @@ impl Shadow {
         Ok(shadow)
     }
 
-    /// Reserves the addresses behind the object, up to `len` bytes. On failure none.
     pub(crate) fn keep(&mut self, len: usize) -> Result<(), ShadowError> {
         Ok(self.mapping.keep(len)?)
     }
@@ -221,7 +214,6 @@ impl Shadow {
         self.watcher.is_some()
     }
 
-    /// Announces dropped pages of the mapping from `start` on, unless the tracker registers them.
     fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
         match self.watcher {
             Some(uffd) if rung != Some(Rung::WpAsync) => uffd
@@ -236,7 +228,6 @@ impl Shadow {
         self.mapping.is_file()
     }
 
-    /// If no thread stores to it and no service fills it.
     pub(crate) fn inherit(&mut self) -> bool {
         self.tracker.is_none() && self.served.is_none() && self.mapping.inherit().is_ok()
     }
@@ -249,12 +240,10 @@ impl Shadow {
         self.mapping.len()
     }
 
-    /// Bytes that it may have in place.
     pub(crate) fn room(&self) -> usize {
         self.mapping.room()
     }
 
-    /// `None` for a read-only attach.
     pub(crate) fn rung(&self) -> Option<Rung> {
         self.tracker.as_ref().map(Tracker::rung)
     }
@@ -264,7 +253,6 @@ impl Shadow {
         let (base, len, watched_by) =
             (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));
         let mut tracker = Tracker::new(TrackerParams { base, len, rung, watched_by, filled: false, advice })?;
-        // The handler knows the range before it meets stores there.
         if rung.starts_read_only() {
             self.mapping.protect(Protection::Read).map_err(ShadowError::Protect)?;
         }
@@ -383,8 +371,7 @@ impl Shadow {
     }
 
     /// Extends the object in place to `new_len` bytes, whole pages; its source has grown already.
-    /// `extent`: the file offset of the object's own bytes; `None`: the added bytes are zeros. On
-    /// failure nothing changes.
+    /// `extent`: the file offset of the object's own bytes; `None`: added bytes are zeros.
     pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {

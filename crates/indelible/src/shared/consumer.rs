@@ -180,7 +180,6 @@ fn look(
     Ok(None)
 }
 
-/// A slot's message, once written shortly, or once its producer is dead.
 fn written(queue: &Queue, number: u64) -> Result<Front, Cause> {
     let slots = queue.slots();
     for _ in 0..SPINS {

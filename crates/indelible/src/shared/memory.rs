@@ -46,7 +46,6 @@ impl Memory {
                         return Ok(memory);
                     }
                 }
-                // Another thread is about to unmap it.
                 Some(None) if !sharer.is_alone() => {
                     drop(shared);
                     std::thread::yield_now();
@@ -86,7 +85,6 @@ impl Memory {
                 break number;
             }
         };
-        // From here on others find everything.
         sharer.let_others_in()?;
         let claims = Mutex::new(HashSet::from([u64::from(life)]));
         Ok(Memory {
@@ -120,7 +118,6 @@ impl Memory {
         }
     }
 
-    /// In bytes, as requested at creation.
     pub(super) fn len(&self) -> usize {
         self.sharer.object().entry.size.get() as usize
     }
@@ -129,7 +126,6 @@ impl Memory {
         self.mapping.base().as_ptr()
     }
 
-    /// All words, including the whole last page.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let words = self.mapping.base().cast::<AtomicU64>();
@@ -148,7 +144,6 @@ impl Memory {
         Some(unsafe { &*self.mapping.base().as_ptr().add(offset).cast::<AtomicU32>() })
     }
 
-    /// Counts lives that ended orderly.
     pub(super) fn ends(&self) -> &AtomicU32 {
         // SAFETY: as for `words`; the first bytes of a page.
         unsafe { &*self.control.base().as_ptr().cast::<AtomicU32>() }
@@ -206,7 +201,6 @@ impl Memory {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `false`: it is held.
     pub(super) fn claim(&self, claim: u64) -> Result<bool, SharedError> {
         let mut claims = self.claims();
         let taken = !claims.contains(&claim) && self.common.claim(claim)?;

@@ -71,7 +71,6 @@ impl SharedObject {
     }
 }
 
-/// The first four words at a queue's place: its description.
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
     // The first word is stored last, so it is loaded first.
@@ -97,7 +96,6 @@ impl Queue {
         Ok(())
     }
 
-    /// `false`: its first line is all zeros.
     fn is_made(&self) -> Result<bool, Cause> {
         let found = said(&self.memory, self.layout.offset)?;
         if found[0] == 0 {

@@ -37,9 +37,7 @@ pub(crate) struct Seen(u64);
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
     pub(crate) states: &'a [AtomicU64],
-    /// Number of the next message to put in.
     pub(crate) tail: &'a AtomicU64,
-    /// Number of the next message to take out.
     pub(crate) head: &'a AtomicU64,
 }
 
@@ -53,7 +51,6 @@ pub(crate) enum Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
     Empty,
-    /// A message of so many bytes, according to its producer.
     Ready(u32),
     /// Being written by the producer with this number; the slot's whole word.
     Writing(u32, u64),
@@ -115,7 +112,6 @@ impl Slots<'_> {
         let _ = self.tail.compare_exchange(number, next, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// With many producers: publishes a message.
     pub(crate) fn publish(&self, number: u64, len: u32) {
         self.state(number).store(word(READY, self.lap(number), len), Ordering::Release);
     }
@@ -132,7 +128,6 @@ impl Slots<'_> {
         }
     }
 
-    /// With many producers: frees a slot for the next lap.
     pub(crate) fn free(&self, number: u64) {
         self.state(number).store(word(FREE, self.lap(number) + 1, 0), Ordering::Release);
     }
@@ -153,7 +148,6 @@ impl Slots<'_> {
         (used <= slots).then_some(used < slots)
     }
 
-    /// With one producer: stores the message's length.
     pub(crate) fn put(&self, number: u64, len: u32) {
         self.state(number).store(u64::from(len), Ordering::Relaxed);
         self.tail.store(number.wrapping_add(1), Ordering::Release);

@@ -12,7 +12,6 @@ pub(super) struct Attached {
     pub(super) id: [u8; 16],
     pub(super) content: Content,
     pub(super) links: Links,
-    /// Recently requested entries by their objects' IDs.
     entries: Vec<Asked>,
     recent: Recent,
     /// Bytes at the last look; a heap may have more by now.
@@ -34,7 +33,7 @@ pub(super) enum Content {
         fixed: Option<String>,
     },
     Reading(ReadHeap),
-    /// An object without a heap, and so without entries.
+    /// An object without a heap.
     Bare(ReadObject),
 }
 
@@ -88,7 +87,6 @@ impl Attached {
         self.range = self.now();
     }
 
-    /// An entry. Changes of entries take the space exclusively.
     pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
         let near = match &self.content {
             Content::Writing { heap, .. } => heap.raw().far_entry_near(index),

@@ -12,7 +12,6 @@ pub(super) struct Link {
     pub(super) rights: Rights,
 }
 
-/// Marks a set word.
 const SET: u64 = 1 << 40;
 
 impl Link {
@@ -41,7 +40,6 @@ impl Links {
         }
     }
 
-    /// The link, if set. Its object is in the space already.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Link> {
         let word = match self.near.get(index) {
@@ -57,7 +55,6 @@ impl Links {
         self.pieces.get(piece)?.get()?.get(slot)
     }
 
-    /// `false`: the number is too large.
     #[inline]
     pub(super) fn set(&self, index: usize, link: Link) -> bool {
         if let Some(word) = self.near.get(index) {

@@ -42,7 +42,6 @@ pub struct FarMap<K, V> {
     slots: Far<FarPlace<K, V>>,
     room: u64,
     len: u64,
-    /// Slots that are not empty.
     used: u64,
     seed: u64,
 }

@@ -175,7 +175,6 @@ impl Space {
         Ok(None)
     }
 
-    /// The number of one of the first few objects, found without a lock.
     #[inline]
     fn near(&self, id: &[u8; 16]) -> Option<usize> {
         (0..COMPARED).find(|number| self.attached.get(*number).is_some_and(|attached| attached.id == *id))

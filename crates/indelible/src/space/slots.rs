@@ -40,7 +40,6 @@ impl<T> Slots<T> {
         self.pieces.get(piece)?.get()?.get(slot)?.get()
     }
 
-    /// Returns the set value, perhaps another thread's. `None`: the number is too large.
     pub(super) fn set(&self, index: usize, value: T) -> Option<&T> {
         if let Some(slot) = self.near.get(index) {
             return Some(slot.get_or_init(|| value));

@@ -29,7 +29,6 @@ struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
     gone: AtomicUsize,
-    /// The mapping's process: a forked child has none.
     generation: AtomicU32,
 }
 
@@ -63,7 +62,6 @@ impl Watched {
         Ok(Watched(slot))
     }
 
-    /// Whether a page was lost: no byte of the range can be trusted.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
         self.0.gone.load(Ordering::Acquire) != 0

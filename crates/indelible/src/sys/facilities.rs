@@ -15,13 +15,10 @@ pub(crate) struct Facilities {
     pub(crate) uffd: UffdAccess,
     pub(crate) refusal: Option<i32>,
     pub(crate) proc: bool,
-    /// Asynchronous write protection (Linux 6.7).
     pub(crate) wp_async: bool,
-    /// `PAGEMAP_SCAN` (Linux 6.7) on this process's own page map.
     pub(crate) pagemap_scan: bool,
     pub(crate) protection_keys: Result<(), pkey::Lack>,
     pub(crate) instructions: &'static [&'static str],
-    /// Mappings per process, 0 if unknown.
     pub(crate) max_map_count: usize,
     pub(crate) open_files: Option<u64>,
     /// 0: the machine's first.
@@ -62,7 +59,6 @@ impl Facilities {
     }
 }
 
-/// Mappings per process, 0 if unknown.
 pub(crate) fn max_map_count() -> usize {
     std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()

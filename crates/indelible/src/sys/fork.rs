@@ -88,7 +88,6 @@ pub(crate) fn is_stale(of: u32) -> bool {
     of != generation()
 }
 
-/// Lost in a forked child.
 #[derive(Debug)]
 pub(crate) struct ForkFd {
     /// Invariant: registered in `slot` until drop.
@@ -177,7 +176,6 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
         ForkLocal { cell: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Returns this process's value, made by `make` if absent. A failure is not remembered.
     pub(crate) fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let old = self.cell.load(Ordering::Acquire);
         if let Some(value) = Self::current(old) {

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 const LONGEST: usize = 512;
 
-/// Lines end with a newline.
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: ForkFd,

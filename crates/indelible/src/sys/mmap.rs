@@ -10,7 +10,6 @@ use std::ptr::{self, NonNull};
 use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
-/// Access that a page allows, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Protection {
     None,
@@ -44,12 +43,9 @@ fn at(addr: usize) -> *mut c_void {
     ptr::with_exposed_provenance_mut(addr)
 }
 
-/// Whether [`private`] may replace existing mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Only if the whole range is free (`EEXIST` otherwise).
     Free,
-    /// Over the caller's own mapping.
     Over,
 }
 
@@ -129,7 +125,6 @@ pub(crate) fn addresses(len: usize) -> io::Result<usize> {
     Ok(got.expose_provenance())
 }
 
-/// Bytes of the smallest huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
 /// At a multiple of [`HUGE`] if possible; `sync` asks for `MAP_SYNC`.

@@ -86,14 +86,12 @@ impl Pagemap {
         })
     }
 
-    /// The page map of a process that this one may trace.
     pub(crate) fn of(process: u32) -> io::Result<Pagemap> {
         use rustix::fs::{Mode, OFlags, open};
         let path = format!("/proc/{process}/pagemap");
         Ok(Pagemap(ForkFd::new(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?))
     }
 
-    /// Whether the kernel knows the call; asked until it once did.
     pub(crate) fn supported() -> bool {
         static YES: AtomicBool = AtomicBool::new(false);
         if YES.load(Ordering::Relaxed) {

@@ -13,7 +13,6 @@ use std::io;
 
 use super::mmap::Protection;
 
-/// A key's number, 1 to 15. Key 0 is the default of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u8);
 
@@ -42,7 +41,6 @@ impl Lack {
     }
 }
 
-/// Whether a process can have keys, even if none is left.
 pub(crate) fn available() -> Result<(), Lack> {
     if let Some(lack) = lack() {
         return Err(lack);

@@ -19,7 +19,6 @@ pub(crate) fn seen(pid: u32) -> Process {
     parse(pid, &stat)
 }
 
-/// Reads `4711 (name) T …`; a name may hold anything, parentheses included.
 fn parse(pid: u32, stat: &str) -> Process {
     let mut process = Process::new(pid);
     if let (Some(from), Some(to)) = (stat.find('('), stat.rfind(')'))

@@ -25,7 +25,6 @@ unsafe impl Send for SecretPages {}
 unsafe impl Sync for SecretPages {}
 
 impl SecretPages {
-    /// Zeros for a secret of `len` bytes. `None`: the kernel gives none.
     pub(crate) fn new(len: usize) -> Option<SecretPages> {
         let mapped = len.max(1).next_multiple_of(PAGE);
         // SAFETY: (1) no address is given, so the mapping replaces nothing.

@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Resolved: run the instruction again.
     Resolved,
     Foreign,
 }
@@ -271,7 +270,6 @@ pub(super) fn pass_on(
     }
 }
 
-/// Sets the signal mask that the kernel would have set for this action.
 fn restore_mask(action: &libc::sigaction, raised: libc::c_int, context: *mut libc::c_void) {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: sets of ours and the kernel's context, of which only kernel-written parts are read.

@@ -106,7 +106,6 @@ impl Supervisor {
         }
     }
 
-    /// The next signal, 0 on timeout; and whether the kernel sent it.
     fn next(&self, time: Option<Duration>) -> (i32, bool) {
         const BY_KERNEL: libc::c_int = 0x80;
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

@@ -35,7 +35,6 @@ const UNSEAL: u32 = 0x15e;
 const FLUSH: u32 = 0x165;
 
 const OWNER: u32 = 0x4000_0001;
-/// An authorization by an empty password.
 const PASSWORD: [u8; 13] = [0, 0, 0, 9, 0x40, 0, 0, 9, 0, 0, 0, 0, 0];
 
 /// A storage key: ECC, P-256, with AES-128-CFB, restricted to decryption, of this TPM only.
@@ -43,9 +42,7 @@ const STORAGE: [u8; 26] = [
     0x00, 0x23, 0x00, 0x0b, 0x00, 0x03, 0x04, 0x72, 0x00, 0x00, 0x00, 0x06, 0x00, 0x80, 0x00, 0x43, 0x00,
     0x10, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00,
 ];
-/// A data object of this TPM and this parent only.
 const SEALED: [u8; 14] = [0x00, 0x08, 0x00, 0x0b, 0x00, 0x00, 0x04, 0x52, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00];
-/// No information from outside, and no PCRs.
 const NOTHING: [u8; 6] = [0; 6];
 
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +144,6 @@ impl Tpm {
         self.exchange(NO_SESSIONS, FLUSH, &handle.to_be_bytes()).map(drop)
     }
 
-    /// Runs a command; the first of its handles is authorized.
     fn call(
         &mut self,
         command: u32,

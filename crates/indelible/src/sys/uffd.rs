@@ -149,7 +149,6 @@ impl Uffd {
         ioctl(&self.fd, REGISTER, &mut RangeMode { range: range(addr, len), mode, answer: 0 })
     }
 
-    /// Protects the range: the next write to each page is noticed.
     #[inline]
     pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
         self.set_protection(addr, len, 1)
@@ -188,17 +187,14 @@ impl Uffd {
         }
     }
 
-    /// Makes a missing page raise SIGBUS. Needs [`FEATURE_POISON`].
     pub(crate) fn poison(&self, addr: usize) -> io::Result<()> {
         ioctl(&self.fd, POISON, &mut RangeMode { range: range(addr, PAGE), mode: 0, answer: 0 })
     }
 
-    /// Retries the accesses of threads that wait for pages of the range.
     pub(crate) fn wake(&self, addr: usize, len: usize) -> io::Result<()> {
         ioctl(&self.fd, WAKE, &mut range(addr, len))
     }
 
-    /// Makes reads non-blocking, as [`wait_for_removals`](Self::wait_for_removals) needs.
     pub(crate) fn never_wait(&self) -> io::Result<()> {
         use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
         Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)

@@ -2,9 +2,7 @@
 
 use super::Type;
 
-/// Bytes of a vector or text: address, room, length.
 pub(super) const VECTOR: u64 = 24;
-/// Bytes of a queue with two ends: a vector's, then the first element's slot.
 pub(super) const RING: u64 = 32;
 /// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
 pub(super) const HASHED: u64 = 40;
@@ -14,16 +12,11 @@ pub(super) const ORDERED: u64 = 24;
 pub(super) const EXTENSION: u64 = 24;
 pub(crate) const EXTENSIONS: usize = 64;
 
-/// Slots of a hash table that are searched at once.
 pub(crate) const GROUP: usize = 16;
-/// Control byte of a slot that was never used.
 pub(crate) const EMPTY: u8 = 0xff;
-/// Control byte of a removed key's slot; used slots have lower ones.
 pub(crate) const REMOVED: u8 = 0x80;
 
-/// Keys in a node of an ordered map at most.
 pub(crate) const KEYS: usize = 15;
-/// Keys in a node at least, except the root.
 pub(crate) const LEAST: usize = KEYS / 2;
 /// Levels of an ordered map at most: more keys than 64 bits can address.
 pub(crate) const LEVELS: usize = 16;
@@ -71,7 +64,6 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `None`: no block can be as large.
     pub(super) fn of(key: &Type, value: &Type, count: u64) -> Option<Slots> {
         let pair = Pair::of(key, value);
         let align = pair.align.max(GROUP as u64);

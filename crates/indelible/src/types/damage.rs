@@ -3,7 +3,6 @@
 use super::walk::{Memory, Visitor, Walk};
 use super::{Description, Path};
 
-/// Blocks of 256 bytes; the last has only 16 used bytes.
 const BASE: u64 = 0x10_0000;
 const BLOCK: u64 = 256;
 const BLOCKS: u64 = 16;
@@ -18,7 +17,6 @@ fn len(block: u64) -> u64 {
 
 /// Block, index, value.
 type Word = (u64, u64, u64);
-/// A description, the memory, and the finding.
 type Case<'c> = (&'c str, &'c [Word], &'c str);
 
 #[derive(Default)]
@@ -170,7 +168,6 @@ fn every_damage_is_named() {
     }
 }
 
-/// Counted blocks with counts and found owners; addresses of unstructured bytes.
 #[derive(Default)]
 struct Owners(Vec<(u64, u64, u64)>, Vec<u64>);
 
@@ -190,7 +187,6 @@ impl Visitor for Owners {
 
 #[test]
 fn owners_of_one_type_are_counted_across_roots() {
-    // Both roots have one type in separate descriptions.
     let one = "S:16:8 { a@0:8 PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc [2] u64 } ";
     let two = "T:16:8 { a@0:8 Option PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc =1 } ";
     let (one, two) = (Description::parse(one).unwrap(), Description::parse(two).unwrap());

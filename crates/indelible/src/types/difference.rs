@@ -22,7 +22,6 @@ impl Description {
         Comparison::new(self, other, false).run().err()
     }
 
-    /// For descriptions that are otherwise equal.
     pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
         let mut comparison = Comparison::new(self, other, false);
         comparison.follows = true;
@@ -83,7 +82,6 @@ enum Task {
         path: String,
         added: bool,
     },
-    /// `grown`: additions found before this type.
     Sizes {
         path: String,
         here: TypeId,
@@ -95,9 +93,7 @@ enum Task {
 struct Comparison<'d> {
     here: &'d Description,
     there: &'d Description,
-    /// The other type may have more fields and variants.
     growth: bool,
-    /// Compare the types of pointers' targets as well.
     follows: bool,
     /// Additions, in order.
     grown: Vec<String>,
@@ -189,7 +185,6 @@ impl<'d> Comparison<'d> {
         self.all(path, parts(here), parts(there));
     }
 
-    /// Queues pairs of parts, then the first without a counterpart.
     fn all(&mut self, path: &str, here: Vec<Part>, there: Vec<Part>) {
         let only = here.get(there.len()).map(|part| (part, false));
         if let Some((part, added)) = only.or_else(|| there.get(here.len()).map(|part| (part, true))) {
@@ -242,7 +237,6 @@ impl<'d> Comparison<'d> {
 }
 
 impl Description {
-    /// The kind of a type without parts and generic arguments.
     fn head(&self, id: TypeId) -> String {
         let base = |name: &str| name.split('<').next().unwrap_or_default().to_owned();
         match &self.get(id).kind {

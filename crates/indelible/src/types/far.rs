@@ -6,7 +6,6 @@ pub(crate) const MOST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 /// The largest number of an entry; 0 is the object itself.
 pub(crate) const MOST_INDEX: u32 = (1 << (u64::BITS - OFFSET_BITS)) - 1;
 
-/// Both within their bits.
 pub(crate) const fn pack(index: u32, offset: u64) -> u64 {
     (index as u64) << OFFSET_BITS | offset
 }
@@ -21,7 +20,6 @@ pub(crate) const fn offset(word: u64) -> u64 {
     word & MOST_OFFSET
 }
 
-/// The offset, if the pointer leads into its own object.
 #[inline]
 pub(crate) fn own(word: u64) -> Option<u64> {
     (index(word) == 0).then(|| offset(word))

@@ -10,12 +10,10 @@ pub(crate) const VERSION: u32 = 1;
 /// Version of types with byte keys, which version 1 hashed one by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
 
-/// Without pointers' target types, which are optional.
 pub(crate) fn own(text: &str) -> &str {
     text.find(" -> ").map_or(text, |at| &text[..=at])
 }
 
-/// 128 bits of all its own words, each followed by a blank.
 pub(crate) fn fingerprint(text: &str) -> u128 {
     let text = own(text);
     of_version(text, version(text))
@@ -63,7 +61,6 @@ fn version(text: &str) -> u32 {
 }
 
 impl Description {
-    /// Keys with consecutive bytes, which are hashed together.
     fn has_byte_keys(&self) -> bool {
         let keys = self.types.iter().filter_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } => Some(key),

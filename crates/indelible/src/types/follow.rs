@@ -61,7 +61,6 @@ pub(super) struct Follow<'w> {
     /// Address and length of the used block around an address.
     pub(super) around: &'w dyn Fn(u64) -> Option<(u64, u64)>,
     pub(super) pending: Vec<Target<'w>>,
-    /// Bytes visited behind pointers, as any type.
     pub(super) walked: Ranges,
     /// Pointed-at types, without plain ones; alike types are merged.
     types: Vec<Looked<'w>>,
@@ -82,16 +81,12 @@ struct Looked<'w> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Yes,
-    /// Visited already, as this type.
     Done,
-    /// Too many overlapping values.
     TooMany,
 }
 
-/// Repeated visits for any object, in bytes.
 const LOOKS: u64 = 4 << 20;
 const LOOKS_AT_BYTE: u64 = 8;
-/// Cost of comparing two types, in bytes.
 const COMPARED: u64 = 64;
 
 impl<'w> Follow<'w> {
@@ -154,7 +149,6 @@ impl<'w> Follow<'w> {
         Some(self.types.len() - 1)
     }
 
-    /// Pays for work; `false`: not enough is left.
     fn pay(&mut self, work: u64) -> bool {
         let left = self.left.checked_sub(work);
         self.left = left.unwrap_or(0);

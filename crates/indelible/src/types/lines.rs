@@ -68,7 +68,6 @@ impl Description {
     }
 }
 
-/// Displayed bytes of a type's name, which may be mentioned many times.
 const SHOWN: usize = 255;
 
 pub(crate) fn truncate(text: &mut String, most: usize) {

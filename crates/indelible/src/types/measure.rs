@@ -3,7 +3,6 @@
 use super::containers::{HASHED, ORDERED, RING, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
 
-/// Deepest nesting, for the parser and the walk.
 pub(super) const DEEPEST: usize = 100;
 /// Zero-sized fields at most: each field of each value is visited.
 const EMPTY_FIELDS: usize = 64;
@@ -101,7 +100,6 @@ fn apart(
     Ok(())
 }
 
-/// Types, each behind its parts. Fails on a cycle.
 fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -134,7 +132,6 @@ fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
     Ok(order)
 }
 
-/// Marks plain types; `order`: each behind its parts.
 pub(super) fn settle_plain(types: &mut [Type], order: &[TypeId]) {
     for &id in order {
         // Zero-sized values need no visit, and may be numerous.

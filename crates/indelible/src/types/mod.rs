@@ -73,7 +73,6 @@ pub(crate) enum Kind {
     },
     Enum {
         name: String,
-        /// Bytes of the leading integer that selects the variant.
         tag: u64,
         integer: Option<&'static str>,
         variants: Vec<Variant>,
@@ -83,19 +82,15 @@ pub(crate) enum Kind {
     Text,
     Vector(TypeId),
     Ring(TypeId),
-    /// A value in a block of its own; optional: or zero.
     Boxed {
         value: TypeId,
         optional: bool,
     },
-    /// A value in a block that counts its owners; optional: or zero.
     Shared {
         value: TypeId,
         optional: bool,
     },
-    /// A byte that says whether there is a value, then the value.
     Optional(TypeId),
-    /// A hash table; a set has zero-sized values.
     Hashed {
         key: TypeId,
         value: TypeId,

@@ -66,7 +66,6 @@ struct Parser<'t> {
     words: std::str::SplitAsciiWhitespace<'t>,
     word: usize,
     types: Vec<Type>,
-    /// Structs and enums, by number.
     defined: Vec<TypeId>,
     /// Pointers, by number.
     pointers: Vec<TypeId>,
@@ -239,7 +238,6 @@ impl<'t> Parser<'t> {
         Ok(head)
     }
 
-    /// A struct or enum, `name:size:align {`, or an opaque type, `name:size:align <`.
     fn define(&mut self, first: &str, depth: usize) -> Result<TypeId> {
         let head = self.head(first)?;
         let mut parts = head.rsplitn(3, ':');
@@ -337,7 +335,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `name@offset:size`, and the type.
     fn field(&mut self, word: &str, depth: usize) -> Result<Field> {
         let parts = word.split_once('@').and_then(|(name, place)| Some((name, place.split_once(':')?)));
         let Some((name, (offset, size))) = parts else { return self.fail(format!("{word}: no field")) };

@@ -11,7 +11,6 @@ pub(super) enum Step<'t> {
     Index(u64),
     Key(u64),
     Value(u64),
-    /// Into a box or a lock.
     Inside,
 }
 
@@ -34,14 +33,11 @@ pub(super) struct Kept<'t> {
     before: Option<Rc<Kept<'t>>>,
     step: Step<'t>,
     root: &'t str,
-    /// Visible steps from the root.
     steps: u64,
     len: usize,
 }
 
-/// Steps kept at most.
 const MOST: usize = 64;
-/// Steps kept of a longer path.
 const LAST: usize = 24;
 
 impl<'t> Kept<'t> {

@@ -173,7 +173,6 @@ fn a_description_cannot_make_work_out_of_proportion_to_its_object() {
         let error = Description::parse(text).unwrap_err().to_string();
         assert!(error.ends_with(what), "{error}");
     };
-    // Deeper than a thread's stack.
     refused(&nested(20_000), "more than 100 types within each other");
     assert!(Description::parse(&nested(90)).is_ok());
     let empty = |fields: usize| format!("S:1:1 {{ {}b@0:1 bool }} ", "a@0:0 () ".repeat(fields));

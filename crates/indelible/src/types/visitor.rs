@@ -3,7 +3,6 @@
 use super::Path;
 
 pub(crate) trait Visitor {
-    /// Whether `plain` gets all bytes.
     const PLAIN: bool = false;
 
     fn block(&mut self, _address: u64, _path: &Path<'_, '_>) {}

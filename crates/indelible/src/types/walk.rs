@@ -27,7 +27,6 @@ use std::rc::Rc;
 
 pub(crate) struct Walk<'w, V> {
     memory: Memory<'w>,
-    /// Bytes of the used block that begins at an address.
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
     /// Owned blocks, with the address of the owning word; zero for roots.
@@ -113,7 +112,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Follows the collected pointers, on request, after all roots.
     pub(crate) fn finish(mut self) -> Walked<V> {
         while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
             self.target(&target);
@@ -153,7 +151,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// For the value with the word at `owner`.
     fn claim(&mut self, owner: u64, (address, bytes): (u64, u64), path: &Path<'_, 'w>) -> bool {
         let what = match ((self.live)(address), self.owned.entry(address)) {
             (None, _) => "the owned address is not that of a block in use",
@@ -175,7 +172,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         false
     }
 
-    /// Queues values in a claimed block, with the index of the first, if any.
     fn inside(
         &mut self,
         of: &'w Description,

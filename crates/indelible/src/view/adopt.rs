@@ -12,7 +12,6 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
-/// A slot's request, the contexts' rights, and each context's if threads have their own.
 #[derive(PartialEq, Eq)]
 struct Wish {
     want: ViewSlot,
@@ -32,7 +31,6 @@ impl Wish {
 }
 
 enum Change {
-    /// It stays, or waits for a thread that may take it away.
     Kept,
     /// It continues with other requests or rights.
     Altered(Wish),

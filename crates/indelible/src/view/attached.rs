@@ -46,9 +46,7 @@ pub(super) struct Inner {
 pub(super) struct State {
     pub(super) entries: BTreeMap<usize, Entry>,
     pub(super) seen: Seen,
-    /// The rights of the security contexts when last read.
     pub(super) grants: Grants,
-    /// Classes of its objects, if threads have contexts of their own.
     pub(super) classes: Option<Classes>,
     /// Changes of the view wait for [`adopt`](AttachedView::adopt).
     pub(super) behind: bool,
@@ -90,7 +88,6 @@ pub struct SlotState {
     pub refused: Option<Error>,
 }
 
-/// Number of the range that is the pool's window.
 const WINDOW: usize = usize::MAX;
 
 const USE: &str = "use a slot of the view";
@@ -258,7 +255,6 @@ impl Inner {
         Error::new(operation, cause).pool(self.pool.path()).object(&self.name)
     }
 
-    /// Answers touches of the pool's window: of new objects.
     fn window(&self) -> std::io::Result<Reserved> {
         let superblock = self.pool.inner().store.superblock();
         let start = superblock.window.get() as usize;

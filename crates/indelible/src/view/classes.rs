@@ -16,7 +16,6 @@ pub(super) struct Classes {
 }
 
 struct Known {
-    /// The access that each context gives.
     rights: Vec<Protection>,
     domain: Arc<Domain>,
 }
@@ -25,11 +24,9 @@ pub(super) enum Class {
     /// No classes: the contexts are the process's.
     Everybody,
     Of(Arc<Domain>),
-    /// No class, so it cannot be attached.
     None(Error),
 }
 
-/// A thread's open classes, with its contexts' rights.
 pub(super) type Opened = Vec<Open>;
 
 impl Classes {
@@ -41,7 +38,6 @@ impl Classes {
         self.known.len()
     }
 
-    /// Whether rights belong to each thread, or to all.
     pub(super) fn means(&self) -> Means {
         self.means
     }
@@ -50,7 +46,6 @@ impl Classes {
         self.known.retain(|known| Arc::strong_count(&known.domain) > 1);
     }
 
-    /// The class of these rights, made if `make`.
     pub(super) fn of(&mut self, rights: &[Protection], make: bool) -> Result<Arc<Domain>, SecurityError> {
         if let Some(known) = self.known.iter().find(|known| known.rights == rights) {
             return Ok(known.domain.clone());

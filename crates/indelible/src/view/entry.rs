@@ -18,7 +18,6 @@ use std::sync::Weak;
 pub(super) struct Entry {
     pub(super) want: ViewSlot,
     pub(super) allowed: Rights,
-    /// With contexts of threads: each context's access, within the slot's request.
     pub(super) rights: Vec<Protection>,
     pub(super) class: Class,
     pub(super) name: String,
@@ -30,7 +29,6 @@ pub(super) struct Entry {
 
 /// State of the object's addresses. Touches are answered until after the memory is gone.
 pub(super) enum Memory {
-    /// No such object, or its addresses are taken.
     None,
     /// An inaccessible mapping; `None` while it gives way to the object.
     Reserved {
@@ -44,7 +42,6 @@ pub(super) enum Memory {
 }
 
 impl Entry {
-    /// The slot, with reserved addresses if possible; failures are kept in the slot.
     pub(super) fn reserve(
         want: ViewSlot,
         allowed: Rights,
@@ -182,7 +179,6 @@ impl Entry {
         self.settle(attached, told)
     }
 
-    /// Itself, unless the contexts forbid attaching, which the slot keeps.
     pub(super) fn unless_denied(&mut self, contexts: &Grants) -> Option<&mut Entry> {
         match self.denied(contexts) {
             Some(denied) => {

@@ -58,7 +58,6 @@ use placed::Placed;
 pub struct View {
     pool: Pool,
     object: Object,
-    /// Read when a slot is set for the first time.
     placed: Option<Placed>,
 }
 

@@ -13,7 +13,6 @@ use std::ops::Range;
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,
     slots: HashMap<usize, Object>,
-    /// Slots by their objects' first address; a copy may share its original's.
     starts: BTreeMap<(u64, usize), u64>,
 }
 
@@ -51,7 +50,6 @@ impl Placed {
         }
     }
 
-    /// Another slot with the object, or with one at some of its addresses.
     pub(super) fn in_the_way(
         &mut self,
         pool: &Pool,

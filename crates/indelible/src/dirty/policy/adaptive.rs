@@ -9,7 +9,6 @@ use super::{Policy, ScanPolicy};
 use crate::dirty::range::PageRange;
 use std::time::Duration;
 
-/// Pages of a chunk from which on protecting it whole pays.
 const MANY: usize = 4;
 /// A slower look into new chunks is worth avoiding.
 const DEAR: Duration = Duration::from_nanos(2_000);
@@ -118,7 +117,6 @@ mod tests {
         pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
     }
 
-    /// After a settle of `changed` in `calls` calls.
     fn protects(changed: &[usize], lately: &[usize], calls: Option<usize>, before: bool) -> bool {
         let mut policy = Adaptive { protects_at_scan: before, ..Adaptive::default() };
         policy.grow(1000);

@@ -38,12 +38,10 @@ pub(super) trait ScanPolicy: Policy {
     /// These pages had changed; protecting the others took `calls` calls, or failed (`None`).
     fn settled(&mut self, changed: &[PageRange], calls: Option<usize>);
 
-    /// If the last decision left all as they were.
     fn is_steady(&self, changed: &[PageRange]) -> bool;
 
     fn protects_at_scan(&self) -> bool;
 
-    /// `existing` of `count` pages exist.
     fn protects_whole(&mut self, existing: usize, count: usize) -> bool;
 
     /// Although no page can have come to exist there.

@@ -25,7 +25,6 @@ pub(super) struct Reclaim {
     owed: u64,
     /// Debt up to which the price need not be computed.
     threshold: u64,
-    /// Cost of the cheapest scan since the last drop: dropping cannot improve on it.
     floor: Option<u64>,
     last: u64,
     /// At the last drop: the latest cost, the price, and the savings since.
@@ -61,7 +60,6 @@ impl Reclaim {
         self.owed > self.threshold.max(RENEW_NS)
     }
 
-    /// Whether to drop now; if not, sets the threshold for the next decision.
     pub(super) fn decide(&mut self, present: u64, full: u64, sparse: u64) -> bool {
         let pages = present * REFAULT_NS + full * PER_FULL_TABLE_NS + sparse * PER_SPARSE_TABLE_NS;
         let price = (RENEW_NS + pages) << self.doubled;

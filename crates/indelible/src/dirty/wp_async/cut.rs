@@ -40,7 +40,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         done
     }
 
-    /// Copies dirty pages until none was stored to meanwhile; `false`: stores are to wait.
     fn copy(&mut self, others: &mut dyn Bystanders) -> io::Result<bool> {
         let mut found = self.pending.clone();
         self.sweep(&mut found)?;

@@ -108,7 +108,6 @@ fn key(slot: &Slot) -> usize {
     std::ptr::from_ref(slot).addr()
 }
 
-/// Answers touches of a range until drop. Its owner owns the memory.
 pub(crate) struct Reserved {
     slot: &'static Slot,
     service: &'static Service,

@@ -24,7 +24,6 @@ use crate::sys::signal::Verdict;
 const SLOTS: usize = 256;
 const CHUNKS: usize = 1024;
 
-/// No owner, or not in force.
 const FREE: u32 = 0;
 /// Reserved, not mapped.
 const RESERVED: u32 = 1;
@@ -72,7 +71,6 @@ impl Slot {
         }
     }
 
-    /// Takes and reserves a slot; `None`: all are taken.
     pub(super) fn publish(start: usize, end: usize, whole: bool) -> Option<&'static Slot> {
         let slot = Slot::take()?;
         slot.start.store(start, Ordering::SeqCst);
@@ -90,7 +88,6 @@ impl Slot {
         TABLE.iter().find_map(|place| chunk_or_new(place).iter().find(free))
     }
 
-    /// Frees the slot; faults of waiting threads get their usual meaning.
     pub(super) fn vacate(&self) {
         self.settle(FREE);
         self.taken.store(false, Ordering::SeqCst);
@@ -191,7 +188,6 @@ pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
     chunks.map_while(|chunk: Option<&'static [Slot; SLOTS]>| chunk).flatten()
 }
 
-/// Wakes the answering thread. Async-signal-safe.
 fn ring() -> bool {
     let bell: RawFd = BELL.load(Ordering::SeqCst);
     // That thread's own fault would wait for itself.

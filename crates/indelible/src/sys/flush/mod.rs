@@ -17,14 +17,12 @@ mod arch;
 
 use indelible_store::Mutant;
 
-/// Bytes of a cache line, the unit of flushing and of dirty comparison.
 pub(crate) const LINE: usize = 64;
 
 pub(crate) fn instructions() -> &'static [&'static str] {
     arch::instructions()
 }
 
-/// False: media that need it are refused.
 pub(crate) fn available() -> bool {
     arch::available()
 }

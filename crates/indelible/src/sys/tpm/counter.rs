@@ -29,7 +29,6 @@ impl Tpm {
         ];
         let parameters = [&[0, 0], &sized(&public.concat())?[..]].concat();
         self.call(DEFINE, &[OWNER], &parameters)?;
-        // It has no value before.
         self.increment(index)
     }
 
@@ -48,7 +47,6 @@ impl Tpm {
         self.call(INCREMENT, &[index, index], &[]).map(drop)
     }
 
-    /// Whether the index has a counter; `false`: nothing.
     fn is_counter(&mut self, index: u32) -> Result<bool, TpmError> {
         let answer = match self.exchange(NO_SESSIONS, READ_PUBLIC, &index.to_be_bytes()) {
             Err(TpmError::Refused { code: NO_HANDLE, .. }) => return Ok(false),

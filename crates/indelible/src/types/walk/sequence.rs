@@ -41,7 +41,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// Elements begin at a slot of the block and wrap around.
     pub(super) fn ring(
         &mut self,
         of: &'w Description,

@@ -23,7 +23,6 @@ struct Block<'w> {
 }
 
 impl Shared<'_> {
-    /// Each block's address, counted owners and found owners.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.blocks.iter().map(|(address, block)| (*address, block.counted, block.found))
     }
