@@ -95,7 +95,6 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.reserve(more);
     }
 
-    /// A panic of the user's order between two swaps leaves every element in its one place.
     fn swap(&mut self, one: usize, two: usize) {
         assert!(one < self.len() && two < self.len());
         let start = self.elements.start();

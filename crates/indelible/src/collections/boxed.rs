@@ -122,7 +122,6 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         this.place()
     }
 
-    /// For code that marks its stores.
     pub(super) const fn place(&self) -> *mut T {
         self.at.as_ptr()
     }
@@ -192,7 +191,6 @@ impl Drop for Level {
 /// # Safety
 /// `end` may be called with the address until then.
 unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
-    // A thread's last destructors have nowhere to wait.
     let depth = if nests { DEPTH.try_with(Cell::get).unwrap_or(0) } else { 0 };
     if depth >= DEEPEST && WAITING.try_with(|waiting| waiting.borrow_mut().push((at, end))).is_ok() {
         return;

@@ -62,7 +62,6 @@ const WAYS: [(&str, Way); 17] = [
     ("split_off", |_, _, data| drop(data.list[0].split_off(1))),
 ];
 
-/// More than any way needs for other things, and far fewer than the bytes.
 const FEW: usize = 12;
 
 #[test]

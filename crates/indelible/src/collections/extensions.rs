@@ -110,7 +110,6 @@ pub trait ExtensionList {
     #[doc(hidden)]
     const SOME: bool;
 
-    /// The comparison for an extension's number, from 1.
     #[doc(hidden)]
     fn expected(number: usize) -> Option<Expected>;
 }

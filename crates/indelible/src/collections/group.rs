@@ -40,7 +40,6 @@ impl Iterator for Slots {
     }
 }
 
-/// A table's groups in a key's search order, each once.
 pub(super) struct Probe {
     pub(super) at: usize,
     mask: usize,

@@ -318,7 +318,6 @@ where
     }
 }
 
-/// Clones into the map's own heap, with the same slots.
 impl<'h, K: Persist<'h> + StableHash + Eq + Clone, V: Persist<'h> + Clone> Clone for PHashMap<'h, K, V> {
     fn clone(&self) -> Self {
         let mut copy = PHashMap::new_in(self.heap());

@@ -17,9 +17,7 @@ pub struct Layout {
     met: Vec<&'static str>,
     pointers: usize,
     targets: VecDeque<(usize, Describe)>,
-    /// Whether a shared reference can store somewhere.
     pub(super) atomics: bool,
-    /// Whether the program has extensions of a struct in the type.
     pub(super) extended: bool,
 }
 

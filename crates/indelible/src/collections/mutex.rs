@@ -80,7 +80,6 @@ macro_rules! lock {
                 PBox::heap(&self.value).enter()
             }
 
-            /// For a holder of the lock; checked.
             fn value(&self) -> *mut T {
                 let at = self.value.place();
                 // SAFETY: the box's; no other thread changes it while this thread has the lock.

@@ -77,7 +77,6 @@ impl<K, V> Node<K, V> {
 
     const ALIGN: usize = align_of::<Inner<K, V>>();
 
-    /// Whether a node of this level fits at an address.
     pub(super) fn fits(address: u64, level: usize, bounds: &Bounds) -> bool {
         bounds.holds(address, 1, Self::size(level), Self::ALIGN)
     }
@@ -139,7 +138,6 @@ impl<K, V> Node<K, V> {
     #[cold]
     #[inline(never)]
     fn name(self, places: Range<usize>) {
-        // An empty range may begin behind the last place.
         let (first, count) = (places.start.min(KEYS - 1), places.len());
         let head = range(self.0.cast::<u64>(), 1);
         let children = if self.level() > 0 { range(self.child_place(first + 1), count) } else { 0..0 };
@@ -309,7 +307,6 @@ impl<K, V> Node<K, V> {
         pair
     }
 
-    /// Adds a key and all of `right`, which is empty then.
     pub(super) fn join<'h>(self, key: K, value: V, right: Node<K, V>)
     where
         K: Persist<'h>,

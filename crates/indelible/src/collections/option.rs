@@ -71,7 +71,6 @@ impl<T> POption<T> {
         some.then(|| unsafe { self.value.assume_init_read() })
     }
 
-    /// Stores a value in the empty place, leaving the bytes between.
     fn fill(&mut self, value: T) {
         self.value.write(value);
         self.some = 1;

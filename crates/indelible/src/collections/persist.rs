@@ -241,7 +241,6 @@ pub(super) unsafe fn clear_padding<'h, T: Persist<'h>>(at: *mut T, count: usize)
 pub unsafe fn clear_gaps<const N: usize>(at: *mut u8, len: usize, fields: [(usize, usize); N]) {
     let mut end = 0;
     for (offset, size) in fields {
-        // An empty field may be anywhere.
         if size > 0 {
             if offset > end {
                 // SAFETY: in the value.

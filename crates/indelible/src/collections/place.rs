@@ -39,7 +39,6 @@ use std::ptr::NonNull;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HeapRef<'h> {
-    /// An address in the heap's object; allocation looks the heap up.
     address: usize,
     heap: PhantomData<&'h Heap>,
 }
@@ -90,7 +89,6 @@ impl<'h> HeapRef<'h> {
         }
     }
 
-    /// First address of the object; 0 if there is none.
     pub(super) fn base(self) -> u64 {
         self.bounds().base as u64
     }
@@ -182,7 +180,6 @@ pub(super) fn pointer<T>(address: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Bounds of the object around an address; empty if there is none.
 #[inline]
 pub(super) fn bounds_at(address: usize) -> Bounds {
     match heap::find(address) {
@@ -306,7 +303,6 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
 #[inline]
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
-    // Any bits are a value: the bounds are unused.
     let bounds = if T::ANY { Bounds::NONE } else { bounds_at(at.addr()) };
     // SAFETY: the caller's promise.
     unsafe { verify_within(at, &bounds) };

@@ -143,7 +143,6 @@ impl Heap {
         self.exchange_for_record(name, ty, first)
     }
 
-    /// Replaces a root's value by a record, and frees its blocks. A failure leaves the old value.
     fn exchange_for_record(&mut self, name: &str, ty: &TypeInfo<'_>, bytes: &[u8]) -> Result<(u64, u64)> {
         let found = self.reclaimed(name).map_err(|error| self.refused(error))?;
         self.put_record(name, ty, bytes, Heap::replace_root)?;

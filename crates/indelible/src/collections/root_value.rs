@@ -29,7 +29,6 @@ pub struct RootValue<'h, T> {
 pub struct OldValue<'h>(Old<'h>);
 
 enum Old<'h> {
-    /// Drops a value of a type of the program, and frees its block.
     Typed(Box<dyn FnOnce() + 'h>),
     Blocks(Reclaimed),
 }

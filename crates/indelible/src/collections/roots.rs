@@ -24,7 +24,6 @@ pub(crate) struct Described {
     fingerprint: u128,
     layout: String,
     atomics: bool,
-    /// Whether the program has extensions of a struct in the type.
     extended: bool,
 }
 

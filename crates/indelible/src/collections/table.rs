@@ -42,7 +42,6 @@ pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
     owns: PhantomData<(&'h Heap, K, V)>,
 }
 
-/// Most slots in use.
 const fn load(slots: u64) -> u64 {
     slots / 8 * 7
 }
@@ -188,7 +187,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.left > 0 {
             return Ok(());
         }
-        // After many removals, the same size will do.
         let slots = if self.len >= load(self.slots) / 2 { self.slots * 2 } else { self.slots };
         self.move_to(slots.max(GROUP as u64))
     }
@@ -230,7 +228,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let heap = self.heap();
         let bytes = Self::size(slots).map_or(usize::MAX, |bytes| bytes as usize);
         let block = heap.bytes(bytes, Self::ALIGN)?.as_ptr();
-        // Frees the new block if a key is damaged.
         let mut new = Table::<K, V> { at: block.addr() as u64, slots, ..Table::new(0) };
         // SAFETY: a new block with room for them; its slots do not own anything until it is ours.
         unsafe { block.write_bytes(EMPTY, slots as usize) };
@@ -270,7 +267,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Adds a missing key. There is room.
     #[inline]
     pub(super) fn add(&mut self, hash: u64, key: K, value: V) -> *mut Slot<K, V> {
         let index = self.place(hash);

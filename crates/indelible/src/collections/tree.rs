@@ -215,7 +215,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         pair
     }
 
-    /// Makes the nodes of a path half full again.
     fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
         for level in 0..self.height() - 1 {
             let (node, _) = path.step(level);
@@ -230,7 +229,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 (_, Some(right)) if right.len() > LEAST => return rotate_left(parent, index, node, right),
                 (Some(left), _) => merge(parent, index - 1, left, node),
                 (_, Some(right)) => merge(parent, index, node, right),
-                // Damaged: a node with one child.
                 (None, None) => return,
             }
         }

@@ -216,7 +216,6 @@ impl<K, V> Walk<K, V> {
             let end = if last { back.index } else { front.len };
             let count = end.saturating_sub(begin).min(left);
             left -= count;
-            // Fetches the next leaf while this one is walked.
             let next = if last || left == 0 { None } else { front.climb(&bounds, false) };
             for index in begin..begin + count {
                 value = f(value, leaf, index, &bounds);

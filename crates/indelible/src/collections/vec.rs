@@ -26,7 +26,6 @@ use std::ops::Range;
 use std::ptr;
 use std::slice::SliceIndex;
 
-/// Marks the calling branch as unlikely.
 #[cold]
 fn cold() {}
 

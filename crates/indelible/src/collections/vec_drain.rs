@@ -199,7 +199,6 @@ impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
 
 /// The elements of a consumed vector.
 pub struct PIntoIter<'h, T: Persist<'h>> {
-    /// Goes before the block.
     rest: Elements<'h, T>,
     _block: PVec<'h, T>,
 }

@@ -16,7 +16,6 @@ use crate::error::Result;
 /// A vector being filled; it owns its values even if the next one fails.
 struct Filling<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
-    /// Cached, to avoid a load per value.
     start: *mut T,
     len: usize,
     heap: HeapRef<'h>,
@@ -88,7 +87,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Runs `fill`, and drops its additions if it fails.
     fn all_or_none(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let len = self.len();
         fill(self).inspect_err(|_| self.truncate(len))

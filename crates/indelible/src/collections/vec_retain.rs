@@ -64,7 +64,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 }
 
-/// A vector being thinned: the first `kept` stay, and those from `next` to `len`.
 struct Gap<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
     kept: usize,

@@ -224,7 +224,6 @@ impl Allocator {
         self.shared.table.get(page)?.get()
     }
 
-    /// Frees another thread's block; fails if it is no block.
     #[inline(never)]
     fn free_boxed(&self, address: usize) -> Result<(), Box<HeapError>> {
         if let Some(cache) = self.fast()
@@ -352,7 +351,6 @@ impl Allocator {
         if size > room { Err(HeapError::Beyond { size, room }) } else { Ok((start, len)) }
     }
 
-    /// As [`around`](Self::around), without a lock, if the span is known.
     #[inline]
     fn around_in_span(&self, address: usize) -> Option<(usize, usize)> {
         if self.shared.guard.is_some() {

@@ -134,7 +134,6 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether all values were walked by type, so that a block has no unseen owner.
     fn is_complete(&self) -> bool {
         self.findings.is_empty() && self.referred.is_empty() && self.opaque.is_empty()
     }
@@ -216,7 +215,6 @@ impl Words<'_> {
             if !std::mem::replace(&mut self.reached[index], true) {
                 let Block { address, size } = self.index.all[index];
                 for (from, to) in values.gaps(address as u64, (address + size) as u64) {
-                    // With the word whose first bytes are such a value's.
                     let from = from & !7;
                     self.scan(from, to - from);
                     self.scan_far(from, to - from);

@@ -14,7 +14,6 @@ impl Bounds {
     /// `align`.
     #[inline]
     pub(crate) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
-        // Zero also before the object: the difference exceeds every length.
         let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));
         let Some(bytes) = count.checked_mul(size as u64) else { return false };
         address.is_multiple_of(align as u64) && bytes.wrapping_sub(1) < room

@@ -233,7 +233,6 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// A thread ended while another, still believing it the owner of a span, freed a block of it.
     #[test]
     fn blocks_sent_to_a_former_owner_are_passed_on() {
         let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));

@@ -189,7 +189,6 @@ pub(crate) fn link<S: Surroundings>(
     shape: Shape,
     write: impl FnOnce(*mut u8),
 ) -> Result<()> {
-    // A cut has the extension and its link, or neither.
     let _inside = if Mutant::ExtensionUngated.is_on() { None } else { Some(S::enter(heap)?) };
     let block = S::allocate(heap, shape.block(), shape.block_align())?;
     let (size, description) = (shape.block() as u64, shape.description);

@@ -82,7 +82,6 @@ impl<'a> ChunkRef<'a> {
         }
     }
 
-    /// First page and entry of the run of page `index`. `None`: the page is free.
     pub(super) fn find(&self, index: u64) -> Result<Option<(u64, Entry)>> {
         if !get(&self.used(), index) {
             return Ok(None);

@@ -79,7 +79,6 @@ impl Geometry {
             if data + count * size <= room {
                 return Some(Geometry { size, count, data });
             }
-            // At least one.
             let over = (data + count * size - room) / (size + 1);
             count -= if over > 1 { over } else { 1 };
         }

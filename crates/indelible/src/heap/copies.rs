@@ -46,7 +46,6 @@ impl Copies {
         damaged(offset, "a page of which no copy was made")
     }
 
-    /// The first pages accessed without a copy.
     pub(super) fn absent(&self) -> Option<Range<u64>> {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

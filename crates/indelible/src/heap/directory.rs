@@ -42,7 +42,6 @@ impl<'a> Directory<'a> {
         Ok(directory)
     }
 
-    /// Makes a heap of all pages of a blank object, with the header's entries for chunks.
     pub(super) fn format(window: &'a Window) -> Result<Directory<'a>> {
         let pages = window.pages();
         if !(MIN_PAGES..=MAX_PAGES).contains(&pages) {

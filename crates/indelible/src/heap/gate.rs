@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     /// Gates this thread is inside of, with counts.
-    // The models' threads have no const initializers.
     #[allow(clippy::missing_const_for_thread_local)]
     static INSIDE: RefCell<Vec<(usize, usize)>> = RefCell::new(Vec::new());
 }
@@ -75,7 +74,6 @@ impl Gate {
             }
             self.leave_one();
             let mut cutting = self.lock();
-            // As long as a cut takes, which is bounded.
             while self.closed.load(SeqCst) {
                 cutting = self.changed.wait(cutting).unwrap_or_else(|poisoned| poisoned.into_inner());
             }

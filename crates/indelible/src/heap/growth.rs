@@ -18,8 +18,6 @@ pub(crate) trait Growable {
     fn stored(&self, _addresses: Range<usize>) {}
 }
 
-/// Grows the object by a quarter, or by a block's need, to `reach` bytes at most. Returns a limit
-/// that was met.
 pub(crate) fn grow_object(
     object: &impl Growable,
     (size, align): (usize, usize),
@@ -112,7 +110,6 @@ impl RawHeap {
         if !self.grows() || !matches!(*error, HeapError::Full { .. }) {
             return Err(error);
         }
-        // This attachment's tables end at the reach.
         let limit = grow_object(object, (size, align), self.reach());
         // SAFETY: the range that is mapped now.
         let extended = unsafe { self.extend(object.mapped()) };

@@ -53,7 +53,6 @@ impl Guard {
         }
     }
 
-    /// A block of `room` bytes was freed; `keep`: it may be reused.
     pub(super) fn freed(&self, window: &Window, offset: u64, room: usize, keep: bool) -> Result<()> {
         let mut blocks = self.blocks();
         window.fill(offset, room, FREED)?;

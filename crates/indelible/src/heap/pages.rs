@@ -146,7 +146,6 @@ impl Pages<'_, '_> {
         let (whole, rest) = (span / CHUNK_PAGES, span % CHUNK_PAGES);
         let (last, frontier) = (first + whole, directory.frontier());
         let end = last + u64::from(rest > 0);
-        // Chunks from the frontier to here become free; their entries are zero.
         for number in frontier..end {
             directory.set_frontier(number + 1);
             directory.set(number, Use::Free)?;
@@ -260,7 +259,6 @@ impl Pages<'_, '_> {
     }
 }
 
-/// Pages of a block in so many pages of free chunks: below a whole chunk, one is for its header.
 pub(super) fn whole(pages: u64) -> u64 {
     if pages < CHUNK_PAGES { pages.saturating_sub(1) } else { pages }
 }

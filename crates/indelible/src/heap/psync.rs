@@ -7,7 +7,6 @@ use crate::object::{Object, PsyncStats, psync_all};
 use std::ops::Range;
 
 impl Heap {
-    /// Before a store under a lock of the object.
     pub(crate) fn enter(&self) {
         self.raw.enter();
     }

@@ -72,7 +72,6 @@ pub(crate) struct Extent {
     pub(crate) reach: usize,
 }
 
-/// A cut of a heap under way; dropping ends it.
 pub(crate) struct Quiet<'h> {
     /// Released before the gate opens.
     inner: Option<MutexGuard<'h, Inner>>,
@@ -86,7 +85,6 @@ impl Quiet<'_> {
     }
 }
 
-/// All threads may use it at once.
 pub(crate) struct RawHeap {
     pub(super) allocator: Allocator,
     options: HeapOptions,
@@ -122,7 +120,6 @@ impl RawHeap {
     fn with(window: Window, reach: usize, options: HeapOptions) -> Result<RawHeap> {
         let directory = Directory::open(&window)?;
         if window.writable && directory.pages < window.pages() {
-            // Pages of growth before a crash, or without the heap.
             match directory.extend() {
                 Ok(()) | Err(HeapError::Full { .. }) => {}
                 Err(error) => return Err(error),
@@ -199,7 +196,6 @@ impl RawHeap {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
-    /// Lengths to try; the first possible one makes room for a block beside `old` bytes.
     pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
         let block = old.saturating_add(size).saturating_add(align);
         let most = block.saturating_add(4 << 20);

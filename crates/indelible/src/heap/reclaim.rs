@@ -9,7 +9,6 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
     blocks: Vec<u64>,
-    /// Blocks with other owners, too, each with its number of owners in the value.
     shared: Vec<(u64, u64)>,
     pub(crate) bytes: u64,
 }
@@ -91,7 +90,6 @@ impl View<'_> {
         Ok(Reclaimed { blocks: found.blocks, shared: found.shared, bytes })
     }
 
-    /// `releasing`: without the contents of shared blocks.
     fn walk(&self, roots: &[(&Root, Description)], releasing: bool) -> Result<Found, HeapError> {
         let found = Found { base: self.memory.base, ..Found::default() };
         let walk = Walk::new(self.memory, self.live, found);

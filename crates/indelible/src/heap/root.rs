@@ -83,7 +83,6 @@ impl Root {
         self.read_description().ok()
     }
 
-    /// As [`description`](Root::description), or why there is none.
     pub(super) fn read_description(&self) -> Result<Description, String> {
         let of = Description::parse(&self.layout).map_err(|error| error.to_string())?;
         match crate::types::fingerprints(&self.layout).contains(&self.fingerprint) {

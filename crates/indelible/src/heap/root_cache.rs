@@ -64,7 +64,6 @@ impl RootCache {
         Ok(place)
     }
 
-    /// Forgets all, and runs `change` before another root is found.
     pub(crate) fn forget<R>(&self, change: impl FnOnce() -> R) -> R {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.clear();

@@ -99,7 +99,6 @@ impl Allocator {
         }
     }
 
-    /// Fails where the block at an address could not be freed.
     pub(super) fn expect_free(&self, address: usize) -> Result<()> {
         if !self.shared.window.writable {
             return Err(HeapError::ReadOnly);

@@ -24,7 +24,6 @@ pub(super) struct Rounds<E: Clone> {
 struct State<E> {
     /// The round that tickets join. All before it are closed.
     joining: u64,
-    /// Whether the round before `joining` is being made durable.
     led: bool,
     durable: u64,
     /// The last failed round, unless a later one succeeded.
@@ -213,7 +212,6 @@ impl<E: Clone> Drop for Lead<'_, E> {
         // to write beside those that only go on.
         rounds.ended(*round + 1).notify_one();
         rounds.ended(*round).notify_all();
-        // A woken task may be gone, so all are woken.
         wakers.into_iter().for_each(Waker::wake);
     }
 }
@@ -340,7 +338,6 @@ mod tests {
         rounds.wait(rounds.join(), || Ok(())).unwrap();
     }
 
-    /// No thread or task whose cut panics counts as waiting afterwards.
     #[test]
     fn threads_and_tasks_that_panicked_are_not_expected() {
         let rounds = Tested::with_pace(Duration::from_secs(3600));

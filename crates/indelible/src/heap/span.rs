@@ -37,7 +37,6 @@ pub(super) mod place {
     pub(crate) const NEW: u8 = 3;
 }
 
-/// Whether a span's blocks with roots are known.
 mod rooted {
     pub(super) const UNKNOWN: u8 = 0;
     pub(super) const NONE: u8 = 1;
@@ -210,14 +209,12 @@ impl Span {
         self.first.load(Relaxed) + block as u64
     }
 
-    /// Sets the owner, with the heap's lock.
     pub(super) fn have(&self, owner: Option<&'static Cache>) {
         let is_free_of_roots = self.rooted.load(Relaxed) == rooted::NONE;
         self.at_hand.set(owner.filter(|_| is_free_of_roots));
         self.owner.set(owner);
     }
 
-    /// Records which blocks have roots, with the heap's lock.
     pub(super) fn mark_roots(&self, blocks: impl Iterator<Item = usize>) {
         self.roots.iter().for_each(|word| word.store(0, Relaxed));
         let mut known = rooted::NONE;
@@ -287,7 +284,6 @@ impl Span {
         }
     }
 
-    /// Claims blocks of one word for the owner: the word, and bits taken from `unused`.
     pub(super) fn claim(&self) -> Option<(usize, u64)> {
         let found = |free: &AtomicU64| free.load(Relaxed) != 0;
         let word = self.unused.iter().position(found)?;

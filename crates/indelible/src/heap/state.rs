@@ -18,7 +18,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 
-/// Chunks searched for earlier spans before a thread gets a new one.
 const LOOK: u64 = 2;
 
 pub(super) struct Shared {
@@ -49,7 +48,6 @@ pub(super) struct Inner {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Shared {
-    /// `reach`: pages the heap may get without being reopened.
     pub(super) fn new(window: Window, reach: u64, guard: Option<Guard>) -> Result<Shared> {
         let unseen = Directory::open(&window)?.frontier();
         let reach = reach.max(window.pages()) as usize;
@@ -90,7 +88,6 @@ impl Shared {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether every operation is slow: stores must be marked, or blocks guarded.
     pub(super) fn is_slow(&self) -> bool {
         self.guard.is_some() || self.window.is_explicit()
     }
@@ -223,7 +220,6 @@ impl Inner {
                 }
             }
         }
-        // The earlier attachment's last one.
         let directory = Directory::open(&shared.window)?;
         let page = u64::from(directory.header.recent[class].load(Relaxed));
         if page == 0 || page >= directory.pages || shared.table[page as usize].get().is_some() {

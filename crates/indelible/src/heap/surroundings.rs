@@ -55,7 +55,6 @@ impl Surroundings {
         let mapped = mapped()?;
         let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
         let mut all = regions(&mapped, &program, &segments());
-        // The mappings of objects are files, or anonymous memory.
         let of_an_object = |region: &Region| {
             let overlaps = |(range, _): &(Range<u64>, String)| {
                 range.start < region.range.end && region.range.start < range.end

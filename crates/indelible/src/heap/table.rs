@@ -31,12 +31,10 @@ impl Table {
         let bytes = len.saturating_mul(size_of::<usize>()).next_multiple_of(PAGE);
         if bytes >= OWN_PAGES
             && let Ok(mut pages) = Mapping::anonymous_with_room((bytes, bytes), Protection::ReadWrite)
-            // A forked child drops the heap.
             && pages.inherit().is_ok()
         {
             return Table { first: pages.base().cast(), len, pages: Some(pages) };
         }
-        // The allocator gives zeros without touching them.
         let zeros = Box::into_raw(vec![0_usize; len].into_boxed_slice());
         Table { first: NonNull::new(zeros.cast()).unwrap_or(NonNull::dangling()), len, pages: None }
     }

@@ -122,8 +122,6 @@ mod tests {
         *heap.root_ref::<Number>("number").unwrap().lock()
     }
 
-    /// A store under a lock while the cut is written does not wait, is not in the cut, and is in
-    /// the next one.
     #[test]
     fn threads_store_beside_the_durable_write() {
         for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {

@@ -54,7 +54,6 @@ impl Window {
         self.marks.is_some()
     }
 
-    /// Marks stores through references to atomics, after them.
     pub(super) fn mark_dirty(&self, offset: u64, len: usize) {
         if let Some(marks) = &self.marks {
             let start = offset as usize;

@@ -55,7 +55,6 @@ impl Anchored {
         Anchored::start(writer, anchor, true)
     }
 
-    /// `first`: the anchor may not know the object.
     fn start(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -89,7 +88,6 @@ impl Anchored {
 
     pub(super) fn leave(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = match anchored {
-            // A failed psync left an unknown state.
             Some(mut anchored) if !writer.is_poisoned() => anchored.tell(true),
             _ => Ok(()),
         };
@@ -119,7 +117,6 @@ pub(super) struct Told {
     counter: Option<u64>,
 }
 
-/// `None`: the anchor has no record.
 pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     let record = || -> Result<Option<AnchorRecord>, Cause> {
         let record = anchor.read().map_err(AnchorError::read)?;

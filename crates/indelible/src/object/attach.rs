@@ -186,7 +186,6 @@ fn core_of(
     finding: Finding,
 ) -> Result<Core, Cause> {
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
-    // Only once the anchor knows that the object is written.
     writer.finish_rename()?;
     let mut core = Core::new(pool.clone(), writer, finding)?;
     core.anchored = anchored;

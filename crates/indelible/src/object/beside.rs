@@ -22,7 +22,6 @@ pub(crate) enum Addresses {
 
 #[derive(Clone)]
 pub(crate) struct Opener {
-    /// A key of one of its slots.
     owner: SealKey,
     object: Option<Unlocked>,
 }

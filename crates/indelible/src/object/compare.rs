@@ -23,7 +23,6 @@ const MASKS_FROM: u64 = 64;
 /// Lines borrowed rather than copied: at least the bytes of the nearest caches.
 const BORROW_FROM: u64 = 4096;
 const THREADS: usize = 8;
-/// Pages from which on the comparison is timed, by two reads of the clock.
 const MANY: u64 = 64;
 /// Marked lines of a page up to which they are compared one by one.
 const FEW: u32 = 16;
@@ -36,11 +35,9 @@ pub(super) struct Comparison<'a> {
     pub(super) changed: &'a mut Vec<PageRange>,
     pub(super) unchanged: &'a mut Vec<PageRange>,
     pub(super) stats: &'a mut PsyncStats,
-    /// Pages compared, and the time, if there were many.
     pub(super) pace: &'a mut Option<(u64, Duration)>,
 }
 
-/// Pages that were read; changed ones are kept for the next comparison.
 struct Fresh {
     read: u64,
     pages: Vec<(u64, Box<PageImage>)>,

@@ -88,7 +88,6 @@ impl Core {
         self.shadow().is_ok_and(|shadow| shadow.rung() == Some(Rung::Mprotect))
     }
 
-    /// Whether only marked stores count, and all code with addresses in the object marks.
     pub(crate) fn is_typed(&self) -> bool {
         self.tracked.is_typed()
     }

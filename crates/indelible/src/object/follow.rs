@@ -28,7 +28,6 @@ impl ReadCore {
                     if unsafe { follows.lay(shadow, &lines) } {
                         return Ok(true);
                     }
-                    // The reader is ahead of the shadow.
                     self.shadow = None;
                     return self.attach_newer(shown, &mut || {});
                 }

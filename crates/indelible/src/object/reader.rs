@@ -32,7 +32,6 @@ pub(crate) struct ReadCore {
 
 pub(super) enum Inherited {
     No,
-    /// A private copy.
     Copy,
     /// The pool's file, locked as long as a process has the descriptor.
     File {
@@ -55,8 +54,6 @@ impl Inherited {
 }
 
 impl ReadCore {
-    /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it
-    /// meanwhile.
     pub(crate) fn attach(pool: Arc<PoolInner>, mut reader: Reader) -> Result<Option<ReadCore>, Cause> {
         let mapped = Self::map(&pool, &mut reader, Addresses::Own);
         // Last: the copy is one psync's state if no writer came until now.

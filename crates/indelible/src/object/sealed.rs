@@ -268,7 +268,6 @@ impl Pool {
         match change(&mut writer, &opened) {
             Ok(out) => Anchored::leave_changed(anchored, writer).map(|()| out),
             Err(cause) => {
-                // The object is left all the same; the first failure counts.
                 let _ = Anchored::leave(anchored, writer);
                 Err(cause)
             }

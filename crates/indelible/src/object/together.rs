@@ -78,7 +78,6 @@ fn psync_cut(
     for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
         tracked.be_ready()?;
         tracked.follow(writer);
-        // A failure marks only this psync's changes.
         tracked.changed.clear();
     }
     let result = stage_held(psync, tracked, gated, others).and_then(|staged| {
@@ -120,7 +119,6 @@ fn stage_held<'w>(
     })();
     let mut released = Ok(());
     for tracked in &mut tracked[..held] {
-        // Those after a failed one must be released too.
         released = released.and(tracked.release());
     }
     released?;

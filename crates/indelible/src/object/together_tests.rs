@@ -69,7 +69,6 @@ fn a_cut_begins_to_find_stores_before_it_holds_them_up() {
     tracked.want_stores();
     cut_cores(&mut [object.core_mut()], true, &mut Unknown, || {}).unwrap();
     assert!(!object.core_mut().tracked.shadow_mut().unwrap().tracker().is_held(), "held");
-    // No mark follows.
     object.as_mut_slice()[PAGE] = 2;
     object.psync().unwrap();
     drop(object);

@@ -43,9 +43,7 @@ pub(super) struct Tracked {
     stores: Stores,
     own: Option<Rung>,
     pub(super) pool: Arc<PoolInner>,
-    /// Pages that may differ, as collected last.
     pub(super) ranges: Vec<PageRange>,
-    /// Of those, pages with a changed line.
     pub(super) changed: Vec<PageRange>,
     pub(super) unchanged: Vec<PageRange>,
     pace: Option<(u64, Duration)>,
@@ -111,9 +109,7 @@ impl Tracked {
         (self.shadow, self.lost) = (None, None);
     }
 
-    /// Reserves the addresses for an object of this size; on failure none.
     pub(super) fn keep(&mut self, size: u64) -> Result<(), Cause> {
-        // The store refuses a size beyond the pool's.
         if size > self.pool.media.device().len() {
             return Ok(());
         }
@@ -133,7 +129,6 @@ impl Tracked {
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
-        // The new bytes may lie behind the pool's first mapping.
         self.find_primary(entry);
         // An extent may become a base, and be merged, while the shadow still maps pages of it.
         let extent = (!self.apart).then(|| entry.primary_offset());

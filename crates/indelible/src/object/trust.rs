@@ -26,7 +26,6 @@ impl Core {
         self.trust = Trust::Foreign;
     }
 
-    /// Marks the object as typed code's; it is blank, or was psynced as such.
     fn mark(&mut self) -> Result<(), Cause> {
         match &mut self.writer {
             Some(writer) => Ok(writer.set_typed(true)?),

@@ -13,7 +13,6 @@ use indelible_store::table::Key;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads an object without a key; `None`: it has more than `most` bytes. Leaves nothing attached.
 pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Result<Option<Vec<u8>>, Cause> {
     pool.alive()?;
     let begin = Instant::now();

@@ -188,8 +188,6 @@ impl Object {
         Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len() }))
     }
 
-    /// Whether nothing in it may depend on its addresses
-    /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub(crate) fn is_position_independent(&self) -> bool {
         self.core().writer().is_ok_and(|writer| writer.object().entry.has(FLAG_POSITION_INDEPENDENT))
     }

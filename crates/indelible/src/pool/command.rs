@@ -10,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// The longest key, and one byte more.
 pub(super) const LIMIT: usize = (1 << 20) + 1;
 const STDERR: usize = 2000;
 

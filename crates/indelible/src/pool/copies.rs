@@ -88,7 +88,6 @@ impl Pool {
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
         let made = || Ok(inner.store.snapshot(&of)?);
         let result = inner.alive().and_then(|()| self.with_room(|| inner.patiently(made)));
-        // The error names the first missing object, else the first of all.
         let named =
             of.iter().find(|of| result.is_err() && inner.store.find(of.object).is_err()).or(of.first());
         self.about("snapshot", named.map_or("", |of| of.object), result.map(drop))

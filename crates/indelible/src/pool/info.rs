@@ -270,7 +270,6 @@ impl PoolInfo {
     }
 }
 
-/// Limited to the year 9999: a damaged pool may have any number.
 fn at(seconds: u64) -> SystemTime {
     const LAST: u64 = 253_402_300_799;
     UNIX_EPOCH + Duration::from_secs(seconds.min(LAST))

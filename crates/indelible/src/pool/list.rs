@@ -12,7 +12,6 @@ type Wanted = Box<dyn Fn(&str) -> bool + Send>;
 pub struct List {
     pool: Pool,
     wanted: Option<Wanted>,
-    /// Entries to read, in reverse; `None`: not known yet.
     entries: Option<Vec<u64>>,
     piece: std::vec::IntoIter<Option<Result<Stat, StoreError>>>,
 }

@@ -43,7 +43,6 @@ impl From<Option<SharedLayers>> for Place {
     }
 }
 
-/// Most bytes of a reader's memory copied for forks to inherit.
 const COPIED: usize = 16 << 20;
 
 impl Inner {

@@ -161,7 +161,6 @@ pub(super) struct Settings {
     pub(super) fault_in: bool,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
-    /// Pages of an object that may be filled ahead.
     pub(super) ahead_limit: usize,
     pub(super) model: Option<MediumModel>,
     pub(super) prediction: PredictionParams,
@@ -357,7 +356,6 @@ impl PoolOptions {
         media::OpenOptions { choice: self.medium.choice(), access, allow_remote: self.allow_remote }
     }
 
-    /// `known` finds windows to avoid, unless one was requested.
     pub(super) fn as_format(
         &self,
         (zeroed, spare): (bool, bool),
@@ -379,7 +377,6 @@ impl PoolOptions {
         if exists && self.force {
             self.refuse_in_use(path)?;
         }
-        // A device exists, and has a fixed length.
         let replace = exists && (self.force || !path.is_file());
         let options =
             media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };

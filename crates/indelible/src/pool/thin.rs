@@ -303,7 +303,6 @@ mod tests {
     #[test]
     fn of_each_period_the_newest_is_kept() {
         const HOUR: u64 = 3600;
-        // Every ten minutes: hours end at half past, as seen from half past.
         let kept = left("3h:1h", (0..400).map(|nth| nth * 600));
         assert_eq!(kept, [0, HOUR / 2 + 600, HOUR + HOUR / 2 + 600, 2 * HOUR + HOUR / 2 + 600]);
         assert_eq!(left("1d:1h", [2 * HOUR, 90 * HOUR, 95 * HOUR]), [2 * HOUR]);

@@ -30,7 +30,6 @@ pub(crate) struct Inside(PhantomData<*const ()>);
 impl Inside {
     #[inline]
     pub(crate) fn begin() -> Inside {
-        // `LocalKey::set` is not inlined.
         INSIDE.with(|inside| inside.set(true));
         Inside(PhantomData)
     }

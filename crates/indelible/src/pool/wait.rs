@@ -82,8 +82,6 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// Whether another process has the object or device; a holder of its memory recovers it, or is
-/// dying.
 fn is_others(error: &Cause) -> bool {
     matches!(
         error,
@@ -133,7 +131,6 @@ mod tests {
         }
     }
 
-    /// A killed child is ending until its parent waits for it.
     #[test]
     fn a_process_that_is_ending_is_waited_for_and_no_other() {
         let mut child =

@@ -8,7 +8,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Lines after which the older half is dropped.
 const MOST: usize = 4096;
 const LONGEST: u64 = 256 << 10;
 

@@ -29,7 +29,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub struct Attached {
     pub(super) space: Arc<Space>,
-    /// `None` once it is detached.
     pub(super) memory: Mutex<Option<Memory>>,
     base: *const u8,
     /// Bytes that programs see. Grows while no transaction runs, or in one that is alone.
@@ -79,7 +78,6 @@ pub(super) struct Memory {
     pub(super) shown: Option<u64>,
 }
 
-/// Address space of a view to grow into, unless the object exceeds a quarter of it.
 const ROOM: usize = 256 << 30;
 
 impl Attached {
@@ -132,7 +130,6 @@ impl Attached {
         })
     }
 
-    /// Refuses objects of another memory; with `classes` if their pool has them in two classes.
     #[inline]
     pub(super) fn expect_together<'o>(
         &self,

@@ -96,7 +96,6 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     }
 }
 
-/// The lines of this thread's told commit are stored.
 pub(crate) fn stored() {
     let Some((mut member, number)) = TOLD.take().map(ManuallyDrop::into_inner) else { return };
     if let Some(thread) = &mut member.thread {

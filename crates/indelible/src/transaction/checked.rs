@@ -164,7 +164,6 @@ impl Words {
         replaced.push(List(self.objects.swap(list, Ordering::AcqRel)));
     }
 
-    /// Whether lists wait for [`forget`](Self::forget).
     pub(super) fn has_many(&self) -> bool {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).len() > KEPT
     }

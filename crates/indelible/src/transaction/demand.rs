@@ -242,7 +242,6 @@ impl Entry<'_> {
     }
 }
 
-/// A changed line, by its address for transactions.
 #[derive(Clone, Copy)]
 pub(super) struct Changed<W> {
     pub(super) address: usize,

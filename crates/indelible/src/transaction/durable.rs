@@ -30,12 +30,10 @@ fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
 
 pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
 
-/// Tells the store of each commit, or, on demand, of epochs.
 #[derive(Default)]
 pub(super) struct Durable {
     pub(super) commits: Commits,
     pub(super) views: RwLock<Vec<View>>,
-    /// Grows whenever `views` changes.
     pub(super) version: AtomicU64,
     pub(super) numbers: AtomicU64,
     pub(super) demand: Option<Demand>,

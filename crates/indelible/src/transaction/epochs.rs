@@ -12,7 +12,6 @@ use std::time::Duration;
 /// Longest wait before it checks whether it is still needed, and for new bounds.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
-/// Starts it. It ends some time after the space does.
 pub(super) fn now_and_then<S: Send + Sync + 'static>(
     space: &Arc<S>,
     bounds: Arc<Bounds>,

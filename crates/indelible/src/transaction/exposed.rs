@@ -35,7 +35,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize
 
 const SLOTS: usize = 64;
 const WORD: usize = size_of::<u64>();
-/// Bytes of an object per bit of its [`Marks`] are lines there, pages here.
 const SCALE: usize = PAGE / LINE as usize;
 
 struct Slot {

@@ -33,14 +33,12 @@ pub struct Home {
     pub(super) value: AtomicUsize,
 }
 
-/// A heap without room for a block, which may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
     slot: u64,
     needed: usize,
 }
 
-/// A heap that does not grow, and the limit it met.
 #[derive(Clone, Debug)]
 pub(super) struct Stuck {
     slot: u64,

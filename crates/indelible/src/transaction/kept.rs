@@ -17,7 +17,6 @@ use indelible_store::store::Writer;
 use indelible_store::table::{Key, Located};
 use std::sync::Arc;
 
-/// Address space of its memory to grow into, unless the object exceeds a quarter of it.
 const ROOM: usize = 16 << 30;
 
 impl Attached {
@@ -125,7 +124,6 @@ fn memory_for(
     }
 }
 
-/// Fills the memory and adds the object. An error has the writer.
 fn join(
     space: &Space,
     area: &Area,

@@ -36,7 +36,6 @@ impl Marks {
         self.len.store(len, Ordering::Release);
     }
 
-    /// Whether a line is marked; no other thread marks it meanwhile.
     #[inline]
     pub(super) fn has(&self, line: usize) -> bool {
         self.lines.all()[line / BITS].load(Ordering::Relaxed) >> (line % BITS) & 1 == 1

@@ -11,7 +11,6 @@ pub(super) type Thread = indelible_stm::Thread<Words, Durable>;
 
 struct Place {
     space: Weak<Space>,
-    /// Boxed, as it moves to a transaction and back.
     thread: Option<Box<Thread>>,
 }
 

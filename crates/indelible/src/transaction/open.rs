@@ -23,7 +23,6 @@ pub(crate) struct OpenTx {
     /// Whether its commit is durable, also among objects on demand.
     strict: bool,
     generation: u32,
-    /// It met a conflict, and must be run again.
     conflicted: bool,
     full: Option<Full>,
     stuck: Vec<Stuck>,
@@ -216,7 +215,6 @@ impl OpenTx {
         }
     }
 
-    /// Makes room for its changes, while it does not run: it must be run again.
     fn make_room(&mut self, short: u64) -> Result<bool> {
         let (first, Some(thread)) = (&self.objects[0].attached, &mut self.member.thread) else {
             return Ok(false);

@@ -63,7 +63,6 @@ impl Home {
         if let Some(root) = self.words.root(words, name, ty)? {
             return Ok(root.address as u64);
         }
-        // Whole words, which a block has.
         let block = self.alloc(words, size.next_multiple_of(8), align)?;
         let first = block - self.words.address_of(0);
         (0..size as u64).step_by(8).try_for_each(|at| words.store(first + at, 0))?;

@@ -61,7 +61,6 @@ impl Outside {
     }
 }
 
-/// Reads `len` bytes of an object, and gives each piece with its offset to `put`.
 pub(super) fn each_piece(
     writer: &Writer,
     len: usize,

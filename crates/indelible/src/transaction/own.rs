@@ -4,7 +4,6 @@ use super::view::View;
 use crate::memory::{Group, Log};
 use std::sync::Arc;
 
-/// Empty for threads without commits on demand.
 #[derive(Default)]
 pub(super) struct Own {
     log: Option<(Log, Arc<Group>)>,

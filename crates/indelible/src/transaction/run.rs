@@ -154,7 +154,6 @@ enum Attempt<R, E> {
     Done(R),
     Failed(E),
     Again,
-    /// A heap lacks room for it: nothing of it is left.
     Full(Full),
     /// The log lacks so much room, for [`Space::make_room`]: nothing of it is left.
     Short(u64),

@@ -371,7 +371,6 @@ struct Epoch {
     last: u64,
     lines: Vec<ChangedLine>,
     since: u64,
-    /// Objects detached before: these are all their lines.
     leaving: Vec<u64>,
 }
 
@@ -380,7 +379,6 @@ impl Drop for Space {
         if let Some(demand) = self.demand() {
             self.leaving.end(&self.leaving.objects(), |leaver| {
                 let (writer, _) = self.take_out(leaver.object);
-                // The next attach recovers them, with those of the others.
                 let _ = leaver.end(demand, writer, Err(StoreError::Poisoned.into()));
             });
             demand.end();

@@ -29,7 +29,6 @@ impl View {
         self.pairs.map_or(self.base, |pairs| pairs.base)
     }
 
-    /// Sets the object's length in the pool. No thread stores to it meanwhile.
     pub(super) fn lengthen(&mut self, len: usize) {
         if let Some(marks) = &self.marks {
             marks.lengthen(len);

@@ -113,7 +113,6 @@ impl Words for ObjectWords<'_, '_> {
     }
 }
 
-/// Whether an allocation byte changes at once.
 fn broken(value: u8) -> bool {
     match value {
         allocation::USED => Mutant::AllocatedAtOnce.is_on(),

@@ -33,7 +33,6 @@ struct Branch {
     ways: [TxCell<u64>; WAYS],
 }
 
-/// A key. Others of the same hash follow.
 #[derive(Plain)]
 #[repr(C)]
 struct Leaf<K, V> {
@@ -196,7 +195,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         let (value, next) = (tx.read(&leaf.value)?, tx.read(&leaf.next)?);
         tx.free(pointer)?;
         tx.write(link, next)?;
-        // Empty branches, except the root.
         while let Some(way) = path.pop()
             && let Some(above) = path.last()
             && tx.read(way)? == 0

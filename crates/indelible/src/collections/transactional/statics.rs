@@ -11,7 +11,6 @@ use std::mem::offset_of;
 use std::sync::OnceLock;
 
 const OBJECT: &str = "statics";
-/// Bytes of a new one, which grows.
 const SIZE: u64 = 1 << 16;
 
 /// A variable that outlives the program: see [`persistent!`](crate::persistent).

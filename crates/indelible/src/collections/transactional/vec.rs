@@ -17,7 +17,6 @@ pub struct TxVec<T> {
     segments: [TxCell<TxPtr<TxCell<T>>>; SEGMENTS],
 }
 
-/// An index's segment, the segment's room, and the place in it.
 fn place(index: u64) -> (usize, u64, u64) {
     let segment = (index / FIRST + 1).ilog2() as usize;
     let len = FIRST << segment;

@@ -106,7 +106,6 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Changes an entry's target, for all pointers through it. It becomes private.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;

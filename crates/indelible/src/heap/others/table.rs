@@ -42,7 +42,6 @@ fn slot_of((leaf, at): (&FarLeaf, u64), index: u32) -> (&FarSlot, u64) {
     (&leaf.entries[entry], at + (entry * size_of::<FarSlot>()) as u64)
 }
 
-/// Numbers of the page of leaves, of the leaf, of the entry in it.
 fn place(index: u32) -> (usize, usize, usize) {
     let index = index as usize;
     (index / (FAR_LEAVES * FAR_ENTRIES), index / FAR_ENTRIES % FAR_LEAVES, index % FAR_ENTRIES)
@@ -93,7 +92,6 @@ impl<'a> Table<'a> {
         Ok(Table { directory, page, head })
     }
 
-    /// Sets the feature bit before an entry is private.
     pub(super) fn expect_private(&self, shared: &Shared) {
         self.directory.header.features.fetch_or(FAR_PRIVATE, Relaxed);
         shared.window.mark_dirty(0, PAGE as usize);
@@ -249,7 +247,6 @@ pub(super) enum Use {
     Private,
 }
 
-/// Whether other pointers may use the slot's entry.
 pub(super) fn is_common(slot: &FarSlot) -> bool {
     slot.private.load(Relaxed) == 0 || Mutant::FarEntryShared.is_on()
 }

@@ -116,7 +116,6 @@ fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Resul
         let at = (link - kept.address) as usize;
         let Some(word) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<8>()) else { continue };
         let target = u64::from_le_bytes(*word);
-        // Zero is null at any address.
         if target != 0 {
             *word = target.wrapping_add(distance).to_le_bytes();
             pages.push(at as u64 / PAGE);

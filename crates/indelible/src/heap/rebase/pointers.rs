@@ -16,7 +16,6 @@ use crate::types::{Description, Path};
 struct Seen<'m> {
     memory: Memory<'m>,
     links: Vec<u64>,
-    /// The first reason for an unknown pointer, or one that leads elsewhere.
     pinned: Option<String>,
     findings: Vec<HeapFinding>,
 }

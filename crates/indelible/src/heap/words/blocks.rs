@@ -153,7 +153,6 @@ impl WordHeap {
         Ok(None)
     }
 
-    /// Gives back the pages of all empty spans. `false`: there is none.
     pub(super) fn reclaim(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut empty = Vec::new();
         for number in 0..span::frontier(words)? {
@@ -164,7 +163,6 @@ impl WordHeap {
             }
         }
         for page in &empty {
-            // Its magic and class.
             words.store(page * PAGE, 0)?;
             self.free_pages(words, *page, Kind::Span)?;
         }

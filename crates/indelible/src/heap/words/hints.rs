@@ -21,7 +21,6 @@ pub(super) struct Spot {
 }
 
 pub(crate) struct Hints {
-    /// For each class: page and block, or 0.
     spots: Box<[[AtomicU64; CLASSES]; GROUPS]>,
     bounds: [AtomicU64; 2],
     looked: AtomicBool,
@@ -31,7 +30,6 @@ pub(crate) struct Hints {
 struct Shared {
     spans: [BTreeSet<u64>; CLASSES],
     unseen: u64,
-    /// Offsets of roots: present, former, and those of running transactions.
     roots: BTreeSet<u64>,
     /// Spans made per class, which decides the next one's length.
     made: [usize; CLASSES],

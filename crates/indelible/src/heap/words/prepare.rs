@@ -19,7 +19,6 @@ impl WordHeap {
     pub(crate) fn open(&self, words: &mut impl Words) -> Result<(), Cause> {
         self.prepare(words, |window| match Directory::open(&window) {
             Ok(directory) => match directory.extend() {
-                // There is no room for a longer directory yet.
                 Ok(()) | Err(HeapError::Full { .. }) => Ok(()),
                 Err(error) => Err(error),
             },

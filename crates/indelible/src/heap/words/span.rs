@@ -10,7 +10,6 @@ use crate::heap::layout::{
 };
 use std::mem::offset_of;
 
-/// A span, found by directory and chunk, its header verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordSpan {
     pub(super) page: u64,

@@ -46,7 +46,6 @@ impl Core {
         })
     }
 
-    /// Whether a line differs from the last psync. Reads up to the first page that does.
     pub(crate) fn is_unsynced(&mut self) -> Result<bool, Cause> {
         let mut differs = false;
         self.each_difference(|_, _, _| {

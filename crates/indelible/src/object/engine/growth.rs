@@ -17,7 +17,6 @@ impl Core {
         let end = writer.object().entry.size.get() as usize;
         tracked.keep(size)?;
         let moved = writer.grow(size).inspect_err(|_| tracked.let_go())?;
-        // A sealed object's memory is private, wherever its extent is.
         if !moved || writer.sealed_pages().is_some() {
             let grown = tracked.grow(writer);
             clear_behind(tracked.shadow()?, end);

@@ -17,7 +17,6 @@ use std::ops::ControlFlow;
 struct Undo {
     page: u64,
     lines: u64,
-    /// The page at the last psync; `None`: zeros.
     then: Option<Box<PageImage>>,
 }
 
@@ -50,7 +49,6 @@ impl Core {
         let mut undo = Vec::new();
         self.each_difference(|page, lines, then| {
             let then = (page < fresh).then(|| {
-                // Not through the stack, where a copy would stay.
                 let mut copy = Box::new(PageImage([0; PAGE]));
                 copy.0.copy_from_slice(&then.0);
                 copy

@@ -18,7 +18,6 @@ pub(crate) enum Finding {
 pub(super) enum Stores {
     Found,
     Marked,
-    /// The tracker must find them, but failed so far.
     Wanted,
 }
 

@@ -14,7 +14,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// More than a record has.
 const LONGEST: u64 = 4096;
 
 const NAMES: usize = 8;
