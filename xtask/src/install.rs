@@ -73,9 +73,9 @@ fn install_services(prefix: &Path) -> Result {
 }
 
 /// The machine's guard may kill processes and act for their users; it writes only its socket, as
-/// recoveries are processes of the pools' users, whose pools may be anywhere. Services and sessions
-/// begin after `basic.target` and end before it: a guard that begins before it recovers what they
-/// leave at shutdown. Only the guard itself is told to end; recoveries go on.
+/// recoveries are processes of the pools' users. Services and sessions begin after `basic.target`
+/// and end before it: a guard that begins before it recovers what they leave at shutdown. Only the
+/// guard itself is told to end; recoveries go on.
 fn guard_unit(pmo: &Path, machine: bool) -> String {
     let (of, early, more, target) = match machine {
         true => (

@@ -1,10 +1,10 @@
 //! The four Filebench personalities of the papers (S0.32), as operations on named files.
 //!
-//! From the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f`
-//! (3.0) and `webserver.f` (3.1) in Filebench's `workloads`. Equal: the order of a round's
-//! operations, entries and initial files, mean sizes and folder width, and the meaning of
-//! operations (`appendfilerand` appends 1 byte to its mean size, uniformly; open, delete and stat
-//! take any existing file). Sizes follow a gamma distribution of shape 1.5.
+//! From Filebench's `workloads`: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f`
+//! (3.0) and `webserver.f` (3.1). Equal: the order of a round's operations, entries and initial
+//! files, mean sizes and folder width, and the meaning of operations (`appendfilerand` appends 1
+//! byte to its mean size, uniformly; open, delete and stat take any existing file). Sizes follow a
+//! gamma distribution of shape 1.5.
 //!
 //! Different: fewer entries by [`Personality::scale`]; all folders have the mean width; each thread
 //! has its own entries; every update is durable, as in the papers (Filebench has fsync in VarMail

@@ -1,9 +1,8 @@
 //! The STAMP applications (S1.21), written from their description (Cao Minh, Chung, Kozyrakis,
 //! Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing", IISWC 2008).
 //!
-//! A kernel keeps shared data in words of a [`Memory`]; its input is private and constant. The same
-//! code runs without transactions, in volatile ones and in those of objects. A wrong result is an
-//! error.
+//! A kernel keeps shared data in words of a [`Memory`]; its input is constant. The same code runs
+//! without transactions, in volatile ones and in those of objects. A wrong result is an error.
 
 pub mod arena;
 mod bayes;

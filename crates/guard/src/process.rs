@@ -1,8 +1,8 @@
 //! The connecting process, as a descriptor: its number may be another process's by now.
 //!
-//! A child may keep a connection of a gone process. Linux 6.5 gives the process itself
+//! A child may keep a gone process's connection. Linux 6.5 gives the process itself
 //! (`SO_PEERPIDFD`). Before, the number is looked up at the accept and may be another process's. So
-//! a kill ends only a process that the connection's user may end.
+//! a kill ends only what the connection's user may end.
 
 use crate::kernel::{self, Peer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

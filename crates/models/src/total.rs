@@ -1,14 +1,14 @@
 //! loom's atomics, corrected in two respects.
 //!
 //! All `SeqCst` operations have one order. loom takes them for `AcqRel`: two threads that each
-//! store and then read the other's store might miss each other. A fence before each such operation
-//! gives the order. loom's fences do more: a thread that passes one sees what threads before it
-//! saw. So a model explores less than the memory model allows where knowledge of plain data travels
-//! by `SeqCst` operations on other atomics alone.
+//! store and then read the other's store might miss each other. A fence before each gives the
+//! order, but does more: a thread that passes one sees what threads before it saw. So a model
+//! explores too little where knowledge of plain data travels by `SeqCst` operations on other
+//! atomics alone.
 //!
 //! All pairs of operations on an atomic are tried in both orders. loom remembers one access per
-//! thread, so that a load before an exchange hides another thread's load. A counter beside each
-//! atomic, changed by every operation, is remembered instead.
+//! thread, so a load before an exchange hides another thread's load. So a counter beside each
+//! atomic is changed by every operation.
 
 use loom::sync::atomic::{AtomicUsize as Counter, Ordering, fence};
 

@@ -1,10 +1,9 @@
 //! Reading and changing words in a transaction.
 //!
 //! A word is read between two looks at its stripe. If it is newer than the snapshot, the snapshot
-//! advances, if all former reads are still valid; else the transaction is doomed. So no transaction
-//! sees two states of memory (opacity). A changed line is owned, and the change waits in the write
-//! set. In memory that changes [in place](Memory::in_place), the write set has the former bytes;
-//! the ownership hides the changes.
+//! advances, if all former reads are still valid; else the transaction is doomed: none sees two
+//! states of memory (opacity). A changed line is owned, and the change waits in the write set. In
+//! memory that changes [in place](Memory::in_place), the write set has the former bytes.
 //!
 //! A transaction stores a damaged word's former value, so that its commit repairs it; without a
 //! former value it is doomed.

@@ -1,7 +1,7 @@
 //! The steps of a commit: sequence, validate, tell the sink, store, release.
 //!
-//! The number is taken while the transaction owns all that it changes; its reads are validated
-//! afterwards. So the numbers are a serial order. Stripes are held from the first store to the last
+//! The number is taken while the transaction owns all that it changes; then its reads are
+//! validated. So the numbers are a serial order. Stripes are held from the first store to the last
 //! change in memory, never across a wait for a medium.
 //!
 //! # Invariants

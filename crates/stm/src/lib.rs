@@ -2,7 +2,7 @@
 //!
 //! Threads run closures as transactions; each sees memory as of one moment, with its own changes,
 //! and changes it at one moment or not at all. Conflicts are by cache line. At the commit the
-//! [`Sink`] gets the changes by line, with a sequence number, before memory and other threads do.
+//! [`Sink`] gets the changed lines, with a sequence number, before memory and other threads do.
 //! Without a sink ([`Volatile`]) it is a plain transactional memory.
 //!
 //! ```

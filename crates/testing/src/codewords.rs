@@ -30,9 +30,8 @@ impl Sums {
     }
 }
 
-/// Returns the nonzero codewords of at most 14 ones, as word and check word in one number, for a
-/// linear code whose codewords have, for each i below 32, an even number of ones among the bits i
-/// and i + 32 of both words.
+/// The nonzero codewords of at most 14 ones, word and check word in one number, of a linear code
+/// with an even number of ones in each column (bits i and i + 32 of both words).
 #[must_use]
 pub fn codewords(check_word: impl Fn(u64) -> u64) -> Vec<u128> {
     let rest = |bits: u128| check_word((bits >> 64) as u64) ^ bits as u64;

@@ -86,8 +86,8 @@ impl Scenario {
     }
 }
 
-/// Cuts the power everywhere during `program` and judges every image: it holds the state of the
-/// last completed step or of the one in flight, its space adds up, and it is usable.
+/// Cuts the power everywhere during `program`. Every image holds the state of the last completed
+/// step or of the one in flight, its space adds up, and it is usable.
 ///
 /// # Errors
 /// The first image judged wrong.

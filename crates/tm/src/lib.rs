@@ -3,10 +3,10 @@
 //! libitm: linked before it (`-lpmo-tm`), or by `LD_PRELOAD`.
 //!
 //! The functions follow the "Intel Transactional Memory Compiler and Runtime Application Binary
-//! Interface", version 1.1, as GCC uses it. [`entry`] is where a block begins, again and again;
-//! [`blocks`] runs and ends them; [`barriers`] and [`bytes`] are the accesses of compiled code; the
-//! other modules keep the work to undo or do at a block's end. Where a block is rerun, nothing may
-//! unwind, panic or hold a lock.
+//! Interface", version 1.1, as GCC uses it. A block begins in [`entry`], again and again;
+//! [`blocks`] runs and ends it; [`barriers`] and [`bytes`] are compiled code's accesses; the other
+//! modules keep what a block's end undoes or does. Where a block is rerun, nothing may unwind,
+//! panic or hold a lock.
 //!
 //! # Invariants
 //!

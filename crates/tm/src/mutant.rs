@@ -1,6 +1,5 @@
-//! Rules broken on request, to prove that tests notice. Without the feature `mutants`, for tests
-//! alone, none is on and the compiler drops the checks. With it the environment variable
-//! `INDELIBLE_TM_MUTANT` names the broken one.
+//! Rules broken on request, to prove that tests notice. Only with the feature `mutants` does the
+//! environment variable `INDELIBLE_TM_MUTANT` name one; without it the compiler drops the checks.
 
 /// Lists each mutant once: its name, and the rule it breaks.
 macro_rules! mutants {

@@ -1,8 +1,8 @@
 //! Rounds on a disk whose reads, writes and flushes fail at random, under killed processes.
 //!
 //! While the disk fails, a process may end with a clear error, or by SIGBUS where a page cannot be
-//! read. Afterwards everything acknowledged must be there; half of the rounds end in a power cut. A
-//! failed flush may lose bytes; the disk then fails until a power cut.
+//! read. Afterwards everything acknowledged must be there; half of the rounds end in a power cut.
+//! After a failed flush, which may lose bytes, the disk fails until a power cut.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;

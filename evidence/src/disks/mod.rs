@@ -2,8 +2,8 @@
 //! fails.
 //!
 //! Replay: killed processes work on a pool while the disk records; each image that a power cut may
-//! leave (see [`replay`]) is mounted, recovered and judged. Failing: the same on a disk that fails
-//! at random (see [`failing`]). The judge is that of the kills.
+//! leave (see [`replay`]) is mounted, recovered and judged as after kills. Failing: the same on a
+//! disk that fails at random (see [`failing`]).
 //!
 //! Controls must be noticed: a disk that loses writes after acknowledged flushes, and, with broken
 //! protocols, writers that psync too early.

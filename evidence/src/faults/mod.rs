@@ -3,9 +3,9 @@
 //! A traced process runs a script, makes transactions, or upgrades a pool of format 1; the tracer
 //! makes one call fail, or kills before it. Then the process goes on, or the operation fails with a
 //! clear error and is repeatable (only a reservation may report no space), or the reopened pool
-//! shows whether it happened; no panic, signal, hang or second error. After a failed write nothing
-//! is written before the file was read anew; after a failed barrier no barrier is requested before
-//! the pool was reopened (docs/decisions/0021). A fresh process finds everything psynced.
+//! shows whether it happened; no panic, signal, hang or second error. After a failed write the file
+//! is read anew before the next write; after a failed barrier the pool is reopened before the next
+//! (docs/decisions/0021). A fresh process finds everything psynced.
 
 mod calls;
 mod child;

@@ -2,13 +2,13 @@
 //! with a model.
 //!
 //! A round: victims run workloads on their own objects, are stopped, continued and killed, some
-//! with a successor that recovers beside the others, and readers. Then recovering processes are
-//! killed; at last a judge compares. Scenarios differ in medium, tracking, adversity and kind: own
-//! objects, sealed ones, [`beside`], [`transfers`].
+//! with a successor beside the others, and readers. Then recovering processes are killed; at last a
+//! judge compares. Scenarios differ in medium, tracking, adversity and kind: own objects, sealed
+//! ones, [`beside`], [`transfers`].
 //!
-//! Checked: each workload is in all of its objects after the last step reported done or the one
-//! under way; a cut is consistent and as new as promised; check finds no error before recovery and
-//! nothing after it; failures are clear errors, in adverse scenarios only.
+//! Checked: all objects of a workload are after the last step reported done or the one under way; a
+//! cut is consistent and as new as promised; check finds no error before recovery and nothing after
+//! it; failures are clear errors, in adverse scenarios only.
 
 mod beside;
 mod child;

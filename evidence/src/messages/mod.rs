@@ -1,6 +1,6 @@
-//! Messages under kills: producers send numbered messages through a queue, a collector appends them
-//! to a log and acknowledges them. Every acknowledged message must be in the log once, in its
-//! producer's order, without a gap.
+//! Messages under kills: producers send numbered messages through a queue, a collector logs and
+//! acknowledges them. The log has every acknowledged message once, in its producer's order, without
+//! a gap.
 
 mod child;
 

@@ -3,8 +3,8 @@
 //!
 //! They convert a root by a chain of converters, migrate containers in steps, extend values in
 //! place, and reset a root of another version; converters fail, threads race to extend beside cuts,
-//! and later versions' data are refused. A judge compares the heap with a model, after the last
-//! step reported done or the one under way.
+//! later versions' data are refused. A judge compares the heap with a model, after the last step
+//! reported done or the one under way.
 //!
 //! Separate from the kills, which compare bytes: an allocator does not determine these.
 

@@ -1,8 +1,8 @@
 //! Changes of a large object with known bytes after each.
 //!
 //! Change `n` stores `n` into one of a few distant pages of a sparse object in turn, and into the
-//! first page, which counts. A copy changes in the opposite order, in the pages' second word: it
-//! shows both its source and its own changes.
+//! first page, which counts. A copy does it in the opposite order, in the pages' second word, so
+//! that it shows its source's changes and its own.
 
 use crate::workloads::journal::Journal;
 use crate::workloads::world::Trouble;

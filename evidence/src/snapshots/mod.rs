@@ -1,10 +1,10 @@
 //! Snapshots, writable copies and readers of a sparse object of 64 GiB beside its writer, in memory
 //! and in a file.
 //!
-//! First under kills: a process changes the object as fast as it can; another makes snapshots and
-//! copies and changes the copies; a third follows. Each page must hold the acknowledged changes; at
-//! the end the object is one piece again. Another object gets thousands of snapshots. Then the
-//! times of snapshots, and of psyncs with and without a reader of every tenth.
+//! Under kills: a process changes the object as fast as it can; another makes snapshots and copies
+//! and changes the copies; a third follows. Each page holds the acknowledged changes; at the end
+//! the object is one piece again. Another object gets thousands of snapshots. Then the times of
+//! snapshots, and of psyncs with and without a reader of every tenth.
 //!
 //! Tracking is explicit: a scan of page tables over 64 GiB would dominate a psync.
 

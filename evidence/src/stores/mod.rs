@@ -2,7 +2,7 @@
 //!
 //! A cell is one of each. A victim probes whether a psync finds such a store by itself, as
 //! SAFETY.md says; then it stores, marks if needed, and psyncs in rounds until SIGKILL. A judge
-//! recovers and compares every byte: after the last round reported done or the one under way.
+//! compares every byte, after the last round reported done or the one under way.
 
 mod child;
 mod means;

@@ -24,10 +24,9 @@ use std::time::Instant;
 /// Cuts the power of machines with persistent memory, and looks what is left.
 ///
 /// Boots stock Debian kernels under emulation, with an emulated NVDIMM as a DAX file and as
-/// device-DAX. A line survives a cut for certain only if it was written back (or streamed) and
-/// fenced; other lines may survive or not, by a seed. Deliberately broken writers run beside the
-/// sound one, and must be noticed. Missing tools are installed, as root, on first use; if they
-/// cannot be, the exit status is 77.
+/// device-DAX. Only lines written back (or streamed) and fenced survive a cut for certain; others
+/// by a seed. Deliberately broken writers run beside the sound one, and must be noticed. Missing
+/// tools are installed, as root, on first use; if they cannot be, the exit status is 77.
 #[derive(Parser)]
 #[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
 pub(crate) struct Arguments {

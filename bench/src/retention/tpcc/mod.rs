@@ -1,6 +1,6 @@
-//! TPC-C in memory as a workload of data retention: rows in blocks under B+-trees, whose nodes
-//! change between two program versions. Each operation is one durable step. It follows TPC-C 5.11,
-//! without terminals and waits.
+//! TPC-C 5.11 in memory, without terminals and waits, as a workload of data retention: rows in
+//! blocks under B+-trees, whose nodes change between two program versions. Each operation is one
+//! durable step.
 
 mod check;
 mod load;

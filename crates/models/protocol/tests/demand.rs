@@ -1,6 +1,6 @@
 //! Rules D1 to D14: two processes have two objects on demand, `a` and `b`, of one pool. They
-//! attach, commit, publish epochs, leave, and die at any step; each of them recovers, and sweeps
-//! the folder of memory. The pool's file is copied. The power is cut.
+//! attach, commit, publish epochs, leave, and die at any step; each recovers them, and sweeps the
+//! folder of memory. The pool's file is copied. The power is cut.
 //!
 //! An object's content is the number of the last commit that changed it. Changes of the pool are
 //! atomic and durable, as the model of lanes shows.

@@ -1,9 +1,9 @@
 //! Rules G1 to G10: a guard, and writers that register, commit, publish and die at any step; the
 //! power fails and comes back.
 //!
-//! After a fully durable round during a failure, the power may go at any moment: no acknowledged
-//! commit of the guard's writers, or of memory that it recovers, may be missing then. Lines arrive
-//! in order, and late.
+//! After a fully durable round during a failure, the power may go at any moment: every acknowledged
+//! commit of the guard's writers, or of memory that it recovers, is there. Lines arrive in order,
+//! and late.
 
 use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};

@@ -1,8 +1,8 @@
 //! Rules L1 to L12: two processes psync one object in two lanes. Processes die, the power is cut,
 //! and write-back fails.
 //!
-//! The object has two words; the psync of number *n* sets both to *n*. A power cut keeps any subset
-//! of the pieces (batches, headers, words) without a barrier, and leaves headers and batches half
+//! The psync of number *n* sets both of the object's words to *n*. A power cut keeps any subset of
+//! the pieces (batches, headers, words) without a barrier, and leaves headers and batches half
 //! written. A page with a failed write-back shows bytes that the medium lacks, until it is dropped;
 //! each process with the file open gets one report.
 

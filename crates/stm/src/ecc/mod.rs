@@ -2,8 +2,8 @@
 //!
 //! A word of 64 bits has a check word of 64 bits. Damage of up to 13 of the 128 bits is noticed. Up
 //! to 6 bits are repaired; 7 bits, too, except 1,149,720 of 94,525,795,200 cases with two
-//! explanations, which are refused. More than 7 bits may look like a damage of at most 7, and be
-//! "repaired" to a wrong word.
+//! explanations, which are refused. More may look like at most 7, and be "repaired" to a wrong
+//! word.
 //!
 //! ```
 //! use indelible_stm::ecc::{check_word, is_whole, repair};

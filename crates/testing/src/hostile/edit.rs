@@ -68,9 +68,9 @@ pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
-/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Noise is
-/// derived from the value, so that no fuzzer can learn the sums. Progress lines get single flips:
-/// one of noise looks unwritten. The last batch of a lane stays.
+/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Noise comes
+/// from the value, lest a fuzzer learn the sums. Progress lines get single flips, as noise looks
+/// unwritten. A lane's last batch stays.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)

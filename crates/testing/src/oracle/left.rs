@@ -1,9 +1,8 @@
 //! When unattached objects may be held.
 //!
-//! A failed attach or detach may leave the object bound to a lane of the failed process. Another
-//! process must recover that lane first, and finds it taken (`Held`). The process may keep it while
-//! it has an object attached for writing. The hold also ends when the process dies, and when a
-//! process attaches, resizes, destroys or deletes the object.
+//! A failed attach or detach may leave the object bound to a lane of the failed process, which
+//! others find taken (`Held`). It may keep the lane while it has an object attached for writing.
+//! The hold ends when the process dies, or attaches, resizes, destroys or deletes the object.
 
 use super::model::Model;
 use super::{PROCESSES, Step};

@@ -1,9 +1,8 @@
 //! Programs against a plain model of the store's promises.
 //!
 //! A [`Program`] is a list of [`Step`]s of several processes: calls fail in the middle, processes
-//! die between two steps or in one. [`Program::run`] runs it on a simulated medium beside a model
-//! of maps of bytes. The result is a [`Promise`]: for every moment the states that a power cut may
-//! leave.
+//! die. [`Program::run`] runs it on a simulated medium beside a model of maps of bytes. The
+//! [`Promise`] has for every moment the states that a power cut may leave.
 //!
 //! # What the model says of a call that fails
 //!

@@ -9,7 +9,7 @@ use indelible_store::store::Store;
 use std::sync::Arc;
 
 /// Before each read of `change` in turn, all pending pages are lost and dropped. Others then find a
-/// sound table with all that was acknowledged; only the objects in `about` may be in either state.
+/// sound table with all acknowledged; only objects in `about` may be in either state.
 ///
 /// # Errors
 /// Others find a damaged table, or a loss.

@@ -1,7 +1,7 @@
 //! Transactions of two objects, told in any order, several in a batch, become durable as a prefix.
 //!
-//! The model: state *n* is the result of the commits up to number *n*. After a power cut the pool
-//! holds a state *n* from the last acknowledged number to the last told one.
+//! State *n* is the result of the commits up to number *n*. A power cut leaves one from the last
+//! acknowledged number to the last told.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, open};
 use crate::for_each_crash;

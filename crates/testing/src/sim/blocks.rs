@@ -1,8 +1,8 @@
 //! Blocks of the file system, one per page: which of them keep their writes.
 //!
 //! A block is reserved before it is written, and reads as zeros after a power cut. Its first
-//! successful write-back makes it a written one. If the first write-back fails, the block is lost,
-//! as on ext4: later writes succeed, and it stays reserved. Zeroing makes any block reserved.
+//! successful write-back makes it a written one. If that fails, the block is lost, as on ext4:
+//! later writes succeed, and it stays reserved. Zeroing makes any block reserved.
 //!
 //! Invariant: a page is in at most one of `written`, `first` and `lost`.
 

@@ -2,15 +2,14 @@
 //!
 //! # What is left out, and why nothing is lost
 //!
-//! *Points.* A cut after a write leaves every image of a cut before it, and more. So the power is
-//! cut only before a barrier or a durable write returns, before a mark, and at the end of the log.
+//! *Points.* A cut after a write leaves every image of a cut before it. So the power is cut only
+//! before a barrier or a durable write returns, before a mark, and at the end of the log.
 //!
 //! *Unread units.* At a point, each undecided unit is a decision: its version. The judge's medium
-//! notes the words read that differ between versions and were not overwritten before. A judge is a
-//! function of the bytes it reads. Hence two images that agree in the decisions met on one of them
-//! get the same verdict: other decisions need no enumeration. The met ones are enumerated depth
-//! first, with a run of the judge per branch. A judge that asks in another order after the same
-//! answers is an error.
+//! notes the words read that differ between versions and were not overwritten before. As a judge is
+//! a function of the bytes it reads, images that agree in the decisions met on one of them get the
+//! same verdict. So only met ones are enumerated, depth first, with a run of the judge per branch.
+//! A judge that asks in another order after the same answers is an error.
 //!
 //! *Torn durable writes.* Each durable write of the store has a checksum over the whole. For one in
 //! flight on `n` units, the 2^n - 1 incomplete subsets must be refused alike. As that is a claim,

@@ -1,8 +1,7 @@
 //! Writes that are parts of one checksummed whole.
 //!
 //! A durable write is a whole. So is a batch in pieces: streamed one after the other, with the
-//! header written last, in front. Nothing else has this shape: pieces for a primary lie elsewhere
-//! than the lane.
+//! header in front written last. Nothing else has this shape.
 
 use super::event::{Event, EventKind};
 use super::recording::Recording;

@@ -1,7 +1,7 @@
 //! Programs of processes with objects on demand, transactional ones, or both in one transaction.
 //!
-//! A [`Step`] is one call of one process: on its objects, recoveries and snapshots by others, also
-//! between two operations of a call, copies of the pool's file, deaths, failures, power cuts.
+//! A [`Step`] is one call of one process on its objects, or a recovery or snapshot by others, also
+//! between two operations of a call; a copy of the pool's file; a death, failure or power cut.
 //!
 //! # What is judged
 //!

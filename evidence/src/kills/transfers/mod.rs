@@ -1,7 +1,7 @@
 //! Processes of several threads that transfer between objects in transactions, killed at random.
 //!
 //! One process at a time has a bank's objects, all of one class. A thread counts each transfer in
-//! the object as part of it, so that the counts determine all accounts. Acknowledged transfers are
+//! the object as part of it, so the counts determine all accounts. Acknowledged transfers are
 //! counted, and at most one more per thread.
 //!
 //! On demand a guest sometimes leaves before the transaction is durable; another process, also

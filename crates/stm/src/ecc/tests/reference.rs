@@ -1,5 +1,5 @@
-//! A plain search for comparison: all choices of one bit per odd column, with all choices of pairs,
-//! the last one looked up. It shares only columns and shares with the shipped one.
+//! A plain search for comparison: all choices of one bit per odd column, with all choices of pairs.
+//! It shares only columns and shares with the shipped one.
 
 use super::super::MOST_FLIPS;
 use super::super::crc::crc;
