@@ -50,7 +50,6 @@ fn kinds() -> Vec<Kind> {
     let command = kind(|_, path| key().anchored(CommandAnchor::new(&keeper(path), LONG)));
     let mut tpm = kind(|kind, path| {
         let device = kind.tpm.as_ref().unwrap().socket();
-        // Each record has a counter of its own.
         let index = INDEX + u32::from(path.file_name().unwrap().as_encoded_bytes()[0] - b'a');
         key().anchored(TpmAnchor::new(path, index, Some(device)))
     });
@@ -429,7 +428,6 @@ fn an_anchor_in_a_file_replaces_regular_files_alone() {
     linked.write("second").unwrap();
     assert_eq!(record(&at("elsewhere/record")), "second\n");
     assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
-    // A victim's file, and a FIFO, at a former name of new records.
     std::fs::write(at("precious"), "precious").unwrap();
     std::os::unix::fs::symlink("precious", at("a.new")).unwrap();
     FileAnchor::new(at("a")).write("record").unwrap();

@@ -116,7 +116,6 @@ fn blocks_without_a_description_are_searched_word_by_word() {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
-    // A list as a C program makes it: next, then data.
     let blocks: Vec<_> = (0..50).map(|_| heap.calloc(1, 48).unwrap().as_ptr().cast::<u64>()).collect();
     for pair in blocks.windows(2) {
         // SAFETY: blocks of this heap.

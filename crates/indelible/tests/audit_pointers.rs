@@ -263,7 +263,6 @@ fn targets_are_no_part_of_a_type() {
     assert_eq!((audit.leaks.len(), audit.owned, audit.referred), (0, 1, 6));
 }
 
-/// A generic type with a pointer parameter has its words in its name.
 #[derive(Persist)]
 #[repr(C)]
 struct Named<P> {

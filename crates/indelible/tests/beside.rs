@@ -192,7 +192,6 @@ fn a_heap_grows_beside_its_snapshots() {
             list.extend(expected..expected + 4_000);
             expected += 4_000;
             if round == 3 {
-                // Something lies behind the object: it grows by moving.
                 pool.create("wall", 4096).unwrap();
             }
             heap.psync().unwrap();

@@ -271,7 +271,6 @@ fn a_block_changes_objects_of_one_class() {
     let pool = world.open();
     let pair = Pair::attach(&pool);
     pool.create_with("c", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();
-    // Functions have objects of one class, blocks of the other.
     drop(pool.attach_transactional::<Cells>("c").unwrap());
     let held = pool.attach_transactional::<Cells>("a").map(drop).unwrap_err();
     assert_eq!(held.kind(), ErrorKind::Held, "{held}");

@@ -28,7 +28,6 @@ fn reopen(world: &World) -> Heap {
     Heap::open_or_format(world.open().attach("heap").unwrap()).unwrap()
 }
 
-/// Used blocks that are no root's.
 fn blocks(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
     let stats = heap.stats().unwrap();

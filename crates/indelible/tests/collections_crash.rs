@@ -68,8 +68,6 @@ fn verify(heap: &mut Heap) -> u64 {
             .map(|(word, count)| (word, *count))
             .eq(expected.iter().map(|(word, all)| (word, all.len())))
     );
-    // A block each for root and table, for a word's two copies and its places; and the tree's
-    // nodes.
     let words = expected.len() as u64;
     assert!(
         (2 + 3 * words..=2 + 3 * words + words / 4 + 2).contains(&blocks),

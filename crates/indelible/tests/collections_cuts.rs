@@ -6,7 +6,6 @@ use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, P
 use indelible::{Heap, Persist, Tracking};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A page each, so that each change dirties its own page.
 type Value = [u64; 512];
 
 const KEYS: u64 = 64;

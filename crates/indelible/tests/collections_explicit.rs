@@ -346,13 +346,11 @@ fn a_psync_costs_what_was_stored_and_not_the_object() {
     heap.root_or_default::<PBTreeMap<u64, u64>>("tree").unwrap().extend((0..100_000).map(load));
     heap.psync().unwrap();
     for key in 200_000..200_100 {
-        // Control byte, slot, and the map itself.
         let (bytes, pages) = cost(&mut heap, |heap| {
             let (key, value) = load(key);
             heap.root_mut::<PHashMap<u64, u64>>("hash").unwrap().insert(key, value);
         });
         assert!(bytes <= 3 * 64 && pages <= 3, "{bytes} bytes, {pages} pages");
-        // A node, rarely split, with marks of blocks, and the map itself.
         let (bytes, pages) = cost(&mut heap, |heap| {
             let (key, value) = load(key);
             heap.root_mut::<PBTreeMap<u64, u64>>("tree").unwrap().insert(key, value);

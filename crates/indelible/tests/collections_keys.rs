@@ -39,7 +39,6 @@ fn tuples_find_what_tuples_made() {
     let mut model: BTreeMap<(String, u64), u64> = BTreeMap::new();
     let mut random = Seeded::new(33);
     for value in 0..4000_u64 {
-        // Few, some of them prefixes of others.
         let (user, day) = ("ab".repeat(random.usize(..9)), random.u64(..30));
         let key = (user.as_str(), day);
         let expected = model.get(&(user.clone(), day)).copied();

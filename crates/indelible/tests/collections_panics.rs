@@ -35,7 +35,6 @@ fn item(id: u64, heap: HeapRef<'_>) -> Item<'_> {
     Item { id, text: PString::from_in(&format!("item {id}"), heap) }
 }
 
-/// Runs `work` with a panicking drop of `bomb`; returns the dropped values, sorted.
 fn with_bomb(bomb: u64, work: impl FnOnce()) -> Vec<u64> {
     DROPPED.take();
     BOMB.set(bomb);
@@ -69,7 +68,6 @@ fn filled<'h>(heap: &'h mut Heap, count: u64) -> (&'h mut PVec<'h, Item<'h>>, He
 
 #[test]
 fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
-    // The root, the block of the vector, and two blocks for the values pushed later.
     on_heap(3, |heap| {
         let (list, place) = filled(heap, 10);
         assert_eq!(with_bomb(7, || list.truncate(4)), ids(4..10));

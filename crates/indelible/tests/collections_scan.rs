@@ -10,7 +10,6 @@ use std::collections::{HashMap, HashSet};
 #[repr(C)]
 struct Key {
     number: u64,
-    /// The hash is the number modulo this.
     hashes: u64,
 }
 

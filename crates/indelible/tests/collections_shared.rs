@@ -31,7 +31,6 @@ struct Data<'h> {
 
 type More<'h> = PVec<'h, PRc<'h, Node<'h>>>;
 
-/// Nodes by number, each with its text and next node; owners by node numbers.
 #[derive(Clone, Debug, Default)]
 struct Model {
     nodes: BTreeMap<u64, (String, Option<u64>)>,

@@ -71,7 +71,6 @@ fn addresses_of_networks_come_back_and_are_keys() {
         Ipv4Addr::LOCALHOST.into(),
         Ipv4Addr::new(255, 1, 2, 3).into(),
         Ipv6Addr::LOCALHOST.into(),
-        // The first one, as an address of version 6: a different key.
         Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
         Ipv6Addr::new(0xfe80, 1, 2, 3, 4, 5, 6, 7).into(),
     ];

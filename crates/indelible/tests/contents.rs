@@ -132,7 +132,6 @@ fn a_check_finds_a_heap_and_an_array_longer_than_their_objects() {
     heap.psync().unwrap();
     heap.into_object().detach().unwrap();
 
-    // An array of 1000 pairs of an i32 and three doubles.
     let description = br#"[["a", "<i4"], ["b", "<f8", [3]]]"#;
     let mut header = [0; 128];
     header[..8].copy_from_slice(b"PMO-NDAR");

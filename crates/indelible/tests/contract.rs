@@ -348,7 +348,6 @@ fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
         a.detach().unwrap();
         pool.resize("a", 5000, b"").unwrap();
         let mut a = pool.attach("a").unwrap();
-        // A copy of the last page, which every psync compares.
         for value in 2..5 {
             a.range_mut(4096..4100).fill(value);
             a.psync().unwrap();

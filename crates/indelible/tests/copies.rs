@@ -104,7 +104,6 @@ fn s2_02_copies_and_snapshots_change_apart() {
                     snapshots.retain(|snapshot| snapshot != name);
                 }
                 11 if !is_snapshot && !snapshots.is_empty() => {
-                    // Of any copy: all have the same addresses.
                     let snapshot: &String = &snapshots[rng.below(snapshots.len())];
                     let had = pool.stat(name).unwrap();
                     pool.rollback(name, snapshot, b"").unwrap();

@@ -16,7 +16,6 @@ use std::process::Command;
 const SIZES: [usize; 2] = [300_000, 2 << 20];
 const SIGABRT: i32 = 6;
 
-/// Byte `at` of the contents, which are in no program and no file.
 fn planted(at: usize) -> u8 {
     let word = (at as u64 / 8 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (word ^ word >> 29).to_le_bytes()[at % 8]
@@ -105,7 +104,6 @@ fn state(key: &[u32; 8], last: [u32; 4]) -> [u32; 16] {
     state
 }
 
-/// The object's first page in the pool, which identifies its key.
 struct Sealed {
     nonce: [u32; 6],
     stream: [u32; 4],
@@ -127,7 +125,6 @@ impl Sealed {
         Sealed { nonce, stream: words(&known) }
     }
 
-    /// Whether this is the object's key, or the page's derived one.
     fn opens(&self, key: &[u32; 8]) -> bool {
         let mut derived = state(key, [self.nonce[0], self.nonce[1], self.nonce[2], self.nonce[3]]);
         rounds(&mut derived);
@@ -196,7 +193,6 @@ fn a_core_dump_has_neither_plaintext_nor_keys() {
     }
 }
 
-/// Checks dumps for an object of this size. `false`: no dump.
 fn is_silent(size: usize) -> bool {
     let world = World::new(Ground::File, Tracking::Auto, false);
     let secret: Vec<u8> = (0..64).map(|at| planted((1 << 30) + at)).collect();

@@ -112,7 +112,6 @@ pub fn some_bits(random: &mut Seeded, count: u32) -> u128 {
 /// 14 wrong bits that no check notices, as `pmo-evidence ecc` finds them: half may be either half.
 const CODEWORD: u128 = 0x0000_0202_0008_0200 << 64 | 0x4000_3001_4008_3003;
 
-/// Irreparable damages: half of a codeword, and too many bits.
 fn beyond_repair() -> Vec<u128> {
     assert_eq!((CODEWORD.count_ones(), check_word((CODEWORD >> 64) as u64)), (14, CODEWORD as u64));
     let mut half = CODEWORD;
@@ -531,7 +530,6 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
         let pool = world.options().on_device(Arc::new(sim.handle()), false).unwrap();
         let a = attach(&pool);
         for round in 1..=ROUNDS {
-            // Reads a damaged word, so that the commit has its repair, and words of its own.
             a.transaction(|tx| {
                 let old = tx.read(&a.root()[damaged[round as usize - 1]])?;
                 tx.write(&a.root()[0], round)?;

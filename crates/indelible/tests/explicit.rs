@@ -103,7 +103,6 @@ fn an_attachment_has_its_own_tracking_and_keeps_it_when_the_object_moves() {
     let mut found = pool.attach_with("found", &AttachOptions::new()).unwrap();
     assert_eq!((marked.rung().as_str(), found.rung().as_str()), ("explicit", "mprotect"));
     assert!(marked.needs_marks() && !found.needs_marks());
-    // "behind" forces a move.
     marked.grow(1 << 20).unwrap();
     for object in [&mut marked, &mut found] {
         store(object, 100, 7);

@@ -18,7 +18,6 @@ const OPENING: Failing =
     Failing { call: libc::SYS_mprotect, bits: (2, !0, libc::PROT_READ | libc::PROT_WRITE) };
 const MAPPING_OVER: Failing = Failing { call: libc::SYS_mmap, bits: (3, libc::MAP_FIXED, libc::MAP_FIXED) };
 
-/// Makes these calls of this thread fail. `false`: no filters here.
 fn fail(calls: &[Failing]) -> bool {
     let step =
         |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter { code: code as u16, jt: yes, jf: no, k };

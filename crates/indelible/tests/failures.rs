@@ -349,7 +349,6 @@ fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     }
 }
 
-/// A small file system; `None`, with a message, where not allowed.
 struct Small {
     at: std::path::PathBuf,
     _world: World,

@@ -21,7 +21,6 @@ fn word(bytes: &[u8], page: usize) -> u64 {
     u64::from_le_bytes(bytes[page * PAGE..page * PAGE + 8].try_into().unwrap())
 }
 
-/// The displayed round; every page is checked.
 fn round_of(bytes: &[u8]) -> u64 {
     let round = word(bytes, 0);
     for page in 1..PAGES {

@@ -82,7 +82,6 @@ enum Fault {
     Register,
 }
 
-/// Runs in a thread for which a kernel filter fails a system call with `ENOMEM`.
 fn with<T: Send>(fault: Fault, work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         let (number, argument, bits) = match fault {

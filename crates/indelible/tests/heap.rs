@@ -167,7 +167,6 @@ fn roots_are_kept_by_name_and_type() {
     let long = "ü".repeat(127);
     name_root(&heap, &long, block, 16, &POINT).unwrap();
     let block = heap.malloc(1000).unwrap().as_ptr();
-    // More than the header has slots for.
     for number in 0..600 {
         name_root(&heap, &format!("root {number}"), block, number, &POINT).unwrap();
     }
@@ -430,7 +429,6 @@ fn a_sparse_giant_costs_what_is_used_of_it() {
     let world = world();
     let pool = world.format();
     let _ = &pool;
-    // The pool is small; only the object's addresses are large.
     let size = 48 * MIB;
     pool.create_with("big", &indelible::CreateOptions::new(size as u64).sparse(true)).unwrap();
     let mut heap = Heap::format(pool.attach("big").unwrap()).unwrap();

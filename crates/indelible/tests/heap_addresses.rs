@@ -15,7 +15,6 @@ fn hemmed_in(world: &World, size: u64) -> Pool {
     pool.create_with("hole", &how(64 * KIB, 512 * KIB)).unwrap();
     pool.create_with("a", &how(size, size)).unwrap();
     pool.destroy("hole").unwrap();
-    // Larger than the hole of pages, smaller than the one of addresses.
     pool.create_with("in the way", &how(128 * KIB, 128 * KIB)).unwrap();
     let (a, other) = (pool.stat("a").unwrap(), pool.stat("in the way").unwrap());
     assert_eq!((a.reach, a.offset + a.extent), (size, other.offset));

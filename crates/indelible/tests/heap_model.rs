@@ -42,7 +42,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Length and fill byte of each block, by address.
 type Model = BTreeMap<usize, (usize, u8)>;
 
 struct Run<'a> {

@@ -12,7 +12,6 @@ fn grows() -> HeapOptions {
     HeapOptions::new().grow(true)
 }
 
-/// A reattached heap with a block of as many pages, and another object behind it.
 fn walled(pool: &Pool, pages: usize) -> (Heap, usize) {
     pool.create_with("heap", &CreateOptions::new(MIB as u64)).unwrap();
     pool.create("wall", 4096).unwrap();
@@ -58,7 +57,6 @@ fn an_allocation_that_finds_its_heap_full_moves_the_object_and_loses_nothing() {
     everywhere(|world| {
         let pool = world.format();
         let (mut heap, block) = walled(&pool, 100);
-        // Psynced, not psynced, not touched since the attach.
         store(&mut heap, block, 0..30, 2);
         heap.psync().unwrap();
         store(&mut heap, block, 20..60, 3);

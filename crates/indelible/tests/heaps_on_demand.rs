@@ -186,7 +186,6 @@ fn the_class_of_a_heap_is_what_was_asked_for() {
     }
     pool.set_class("quick", b"", Class::Transactional).unwrap();
     drop(pool.transactional_heap("quick", 0).unwrap());
-    // Check words are of either class.
     pool.create_with("checked", &CreateOptions::new(SMALL).ecc(true)).unwrap();
     drop(pool.heap_with_on_demand("checked", 0).unwrap());
     pool.set_class("checked", b"", Class::OnDemand).unwrap();
@@ -219,7 +218,6 @@ fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
     assert_eq!((values(&heap, top).len(), blocks(&heap)), (480, 481));
 }
 
-/// Large blocks per thread, at most: the pool has room for them.
 const LARGE: u64 = 8;
 
 #[test]

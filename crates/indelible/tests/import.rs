@@ -58,7 +58,6 @@ fn an_import_whose_write_failed_is_never_published() {
 fn an_import_that_is_dropped_leaves_nothing() {
     everywhere(|world| {
         let pool = world.format();
-        // The table has all pages then that it needs.
         drop(pool.import("new", 4096).unwrap());
         let free = pool.info().unwrap().free;
         for pieces in 0..3 {

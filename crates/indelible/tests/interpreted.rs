@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 const POOL: u64 = 2 << 20;
 const OBJECT: u64 = 96 << 10;
-/// An interpreter takes a thousand times as long.
 const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
 
 fn pool() -> Pool {

@@ -85,7 +85,6 @@ fn cached_pages_and_read_ones_are_compared_alike() {
     }
 }
 
-/// Any write may fail: of pages, of a progress line, of the header behind.
 #[test]
 fn a_failure_to_apply_loses_nothing() {
     for fault in [Fault::Io, Fault::Short, Fault::NoSpace] {

@@ -6,7 +6,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const POOL: u64 = 64 << 20;
-/// More than two threads' worth of pages, and more than the initial lane of such a pool.
 const LARGE: usize = 10 << 20;
 const SMALL: usize = 5000;
 

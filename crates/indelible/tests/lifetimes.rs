@@ -12,7 +12,6 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("it is refused").kind()
 }
 
-/// Free bytes once every object of this test has existed before.
 fn free(pool: &Pool) -> u64 {
     pool.collect(&mut |_, _| {}).unwrap();
     pool.info().unwrap().free
@@ -22,7 +21,6 @@ fn free(pool: &Pool) -> u64 {
 fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
     everywhere(|world| {
         let pool = world.format();
-        // As many lanes as are in use at a time.
         let lanes = ["first", "second"].map(|name| pool.create_attached(name, SIZE).unwrap());
         for object in lanes {
             object.detach().unwrap();
@@ -295,7 +293,6 @@ fn s2_05_a_tied_object_goes_with_the_thread() {
 #[test]
 fn an_object_is_tied_to_many_and_not_to_any_number() {
     let dir = tempfile::tempdir().unwrap();
-    // Nothing here is about survival: no waiting for a disk.
     let memory = PoolOptions::new().medium(MediumKind::Memory);
     let pool = memory.format(dir.path().join("pool.pmo"), 128 << 20).unwrap();
     pool.create("a", 1).unwrap();

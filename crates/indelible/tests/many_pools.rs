@@ -51,7 +51,6 @@ fn a_thousand_pools_are_attached_in_one_process() {
     }
 }
 
-/// The case in which windows once met.
 #[test]
 fn forty_pools_with_objects_of_16_gib_are_attached_in_one_process() {
     let _alone = alone();

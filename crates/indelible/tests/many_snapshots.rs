@@ -122,7 +122,6 @@ fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
         }
     }
     pool.collect(&mut |_, _| {}).unwrap();
-    // The object, and the named snapshots.
     assert_eq!(pool.info().unwrap().objects, 1 + 999 + 1);
     for (name, round) in [("s0", 0), ("s2", 2), ("s999", 999), ("a", COUNT - 1)] {
         has(name, round);

@@ -280,7 +280,6 @@ fn s1_06_a_transaction_of_any_size_gets_room_or_changes_nothing() {
     let fill = |count: usize, value: u64| {
         large.transaction(|tx| large.cells[..count].iter().try_for_each(|cell| tx.write(cell, [value; 8])))
     };
-    // More than a log's initial room, than the bound, and than the lane of such a pool.
     for (count, value) in [(600, 1), (1 << 15, 2), (10, 3), (700, 4)] {
         fill(count, value).unwrap();
     }

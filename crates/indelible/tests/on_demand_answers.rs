@@ -76,8 +76,6 @@ fn after_a_power_cut<const N: usize>(sim: &SimMedium, names: [&str; N]) -> [(u8,
     })
 }
 
-/// Calls in an action before its `tx_sync`: none, a commit, a read of durable cells, an empty
-/// transaction.
 const INNER: [fn(&Object); 4] = [
     |_| {},
     |a| set(a, 1, 8),

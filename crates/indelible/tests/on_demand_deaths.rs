@@ -98,7 +98,6 @@ fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
     }
 }
 
-/// One more transaction, between two stops, or a recovery.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stepped() {
@@ -127,7 +126,6 @@ fn stepped() {
     }
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
     let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
-    // The first transaction makes the thread's log.
     if world != "first" {
         step(&a, &b, 1);
     }
@@ -144,7 +142,6 @@ struct Traced {
 }
 
 impl Traced {
-    /// A process at its first stop; `None`: tracing is not possible here.
     fn start(world: &World, kind: &str, mutant: Option<&str>) -> Option<Traced> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -178,7 +175,6 @@ impl Traced {
         libc::WSTOPSIG(status) == libc::SIGSTOP
     }
 
-    /// Steps one instruction, or to the next boundary of a system call; `false`: it was the last.
     fn step(&mut self, how: libc::c_uint) -> bool {
         // SAFETY: the thread is stopped, and this one traces it.
         let done = unsafe { libc::ptrace(how, self.tid, 0, 0) };
@@ -307,7 +303,6 @@ fn s1_09_a_process_that_dies_between_the_lines_of_a_commit_has_made_it() {
     died_between_lines(None);
 }
 
-/// The same with a durable write, as one of the objects is transactional.
 #[test]
 fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
     killed_in_commits(Class::Transactional, false, None, 60);

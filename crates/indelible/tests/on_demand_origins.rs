@@ -302,8 +302,6 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::catch_unwind;
 
-    /// The first one's other detector is
-    /// `backing::tests::a_sweep_that_judges_before_the_lock_is_noticed`.
     type Test = fn();
     const WATCHES: &[(Mutant, &[Test])] = &[
         (Mutant::JudgedUnlocked, &[super::collect_judges_under_the_lock]),

@@ -11,7 +11,6 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 const PAGE: usize = 4096;
-/// More than is filled whole where faults can be served.
 const LEN: usize = 2 << 20;
 
 fn byte(at: usize) -> u8 {
@@ -138,7 +137,6 @@ fn a_budget_bounds_what_is_filled_ahead() {
     assert!((0..LEN).step_by(PAGE).all(|at| a.as_slice()[at] == byte(at)));
 }
 
-/// Two milliseconds a page, one more if read alone, ten for durable writes.
 fn slow() -> MediumModel {
     MediumModel {
         read: Duration::from_millis(1),

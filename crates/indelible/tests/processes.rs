@@ -21,7 +21,6 @@ impl Other {
         Other::start_after(world, || Ok(()))
     }
 
-    /// `setup` runs in the new process before `exec`.
     fn start_after(
         world: &World,
         setup: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
@@ -219,7 +218,6 @@ fn an_object_is_held_still_beside_the_process_that_writes_it() {
             last = found[0];
         }
         assert_eq!(other.answer(), "ok");
-        // The writer dies while it is held: the next process waits for this one.
         let still = pool.store().hold_still("a", Key(&[])).unwrap();
         other.kill();
         pool.store().set_patience(std::time::Duration::ZERO);

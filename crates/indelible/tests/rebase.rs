@@ -208,7 +208,6 @@ fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
     });
 }
 
-/// The words are computed from the object's address.
 fn described(pool: &Pool, layout: &str, words: impl FnOnce(u64, &Heap) -> Vec<u64>) -> Heap {
     let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
     let base = heap.object().as_ptr().addr() as u64;

@@ -101,7 +101,6 @@ fn bytes_of_a_psync_that_failed_do_not_come_back() {
                 && bytes[(3 << 20) - 1] == last
         };
         assert!(only(a.as_slice(), 1, 0) && !a.is_unsynced().unwrap(), "reservation {nth}");
-        // Beyond the pages that the failed psync wrote, so that they are published.
         a.range_mut((3 << 20) - 1..3 << 20)[0] = 4;
         if nth % 2 == 0 {
             a.psync().unwrap();

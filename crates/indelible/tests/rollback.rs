@@ -6,7 +6,6 @@ use indelible::{CreateOptions, Error, ErrorKind, Pool};
 const PAGE: usize = 4096;
 const SIZE: usize = 300 * PAGE + 100;
 
-/// An object `a` of ones, its snapshot `s`, and twos in a page psynced later.
 fn changed(world: &World) -> Pool {
     let pool = world.format();
     let mut a = pool.create_attached("a", SIZE as u64).unwrap();

@@ -30,7 +30,6 @@ fn refused<T>(result: indelible::Result<T>, name: &str) {
 fn kept(heap: &mut Heap, names: &[&str]) {
     for name in names {
         let address = heap.root_any(name).unwrap().address;
-        // Not to be taken for a double free.
         for _ in 0..2 {
             refused(free(heap, address), name);
         }
@@ -66,7 +65,6 @@ pub fn blocks_of_roots_are_not_freed() {
             kept(&mut heap, &NAMES);
             heap.psync().unwrap();
             drop(heap);
-            // Roots of an earlier attachment, whose spans are not known yet.
             let mut heap = Heap::open_with(pool.attach("h").unwrap(), options).unwrap();
             kept(&mut heap, &NAMES);
             assert_eq!(heap.root_mut::<PVec<u64>>("small").unwrap().len(), 100);
@@ -117,7 +115,6 @@ pub fn blocks_of_roots_that_are_gone_are_freed() {
     assert_eq!(heap.check(), []);
 }
 
-/// A root appears while another thread has its span, and frees blocks there at once.
 #[test]
 pub fn a_root_in_a_span_of_another_thread_is_seen_there() {
     let world = world();

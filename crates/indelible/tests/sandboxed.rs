@@ -3,7 +3,6 @@
 use crate::support::{Ground, everywhere};
 use indelible::{Class, CreateOptions};
 
-/// Runs in a thread to which the kernel refuses these system calls.
 fn without<T: Send>(calls: &[libc::c_long], work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         let step = |code: u32, jump: u8, k: u32| libc::sock_filter { code: code as u16, jt: jump, jf: 0, k };

@@ -27,7 +27,6 @@ const CHANGES: [Change; 6] = [
     ("reencrypt", |pool, key| pool.reencrypt("a", b"", &[key], |_, _| {})),
 ];
 
-/// Labels of the slots, the size, and whether all bytes are there.
 type State = (Vec<String>, u64, bool);
 
 fn state(pool: &Pool, keys: &[SealKey]) -> State {

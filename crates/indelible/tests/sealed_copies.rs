@@ -8,7 +8,6 @@ use indelible_testing::Seeded;
 use std::collections::BTreeMap;
 
 const PAGE: usize = 4096;
-/// Two levels of seals.
 const SIZE: usize = 70 * PAGE - 100;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
 
@@ -196,7 +195,6 @@ fn pages_of_bases_that_were_changed_are_named() {
     }
     let error = pool.attach_snapshot_sealed("a", b"", &key()).err().unwrap();
     assert!(error.kind() == ErrorKind::Damaged && error.to_string().contains("page 5"), "{error}");
-    // Refreshed beside a writer that has the page in memory: its base goes to the reader.
     flip(&world, &pool, "s", 5);
     let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
     let mut reader = pool.attach_snapshot_sealed_anywhere("a", b"", &key()).unwrap();

@@ -13,7 +13,6 @@ fn byte(page: usize) -> u8 {
     (page % 251) as u8 + 1
 }
 
-/// Each page is full of its own byte; the last is absent.
 fn filled(world: &World) -> Pool {
     let pool = world.format();
     fill(&pool);

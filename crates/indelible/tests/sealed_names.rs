@@ -25,7 +25,6 @@ struct Keys {
 
 type KeysOf<'f> = Box<dyn Fn(&str) -> Keys + 'f>;
 
-/// Unsigned and signed, without anchors and with one for each object, in this folder.
 fn ways(folder: &Path) -> Vec<(&'static str, KeysOf<'_>)> {
     let anchor = move |name: &str| FileAnchor::new(folder.join(name));
     let plain = || Keys { reading: seal_key(), writing: seal_key() };
@@ -212,7 +211,6 @@ fn copies_and_snapshots_say_what_they_are_copies_of() {
         let snapshot = pool.attach_read_sealed("s", b"", &named("a").reading).unwrap();
         assert_eq!(snapshot.as_slice()[0], 1);
         drop(snapshot);
-        // It cannot be bound, so it is renamed without its key.
         pool.rename("s", "t", b"").unwrap();
         assert_eq!(pool.attach_read_sealed("t", b"", &named("a").reading).unwrap().as_slice()[0], 1);
         pool.rollback("a", "t", b"").unwrap();

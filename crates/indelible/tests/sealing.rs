@@ -150,7 +150,6 @@ fn sealed_objects_grow_while_they_are_attached() {
         a.psync().unwrap();
         a.range_mut(SIZE - 8..SIZE).fill(2);
         let (from, mut size) = (a.as_slice().as_ptr(), SIZE);
-        // The second growth moves: something lies behind.
         for more in [9000, 300_000] {
             a.grow((size + more) as u64).unwrap();
             assert!(a.as_slice().as_ptr() == from && a.len() == size + more);

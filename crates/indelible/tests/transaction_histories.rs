@@ -19,7 +19,6 @@ struct Try {
     stored: Vec<(usize, u64)>,
 }
 
-/// Looks for an order. `last`: the final cells.
 fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
     let (mut by, mut next) = (HashMap::new(), HashMap::new());
     for (number, one) in tries.iter().enumerate() {

@@ -84,7 +84,6 @@ fn a_vector_is_one() {
     assert_eq!(blocks(&heap), 1);
 }
 
-/// Keys with few hashes, so that they collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Plain, Persist)]
 #[repr(C)]
 struct Alike(u64);

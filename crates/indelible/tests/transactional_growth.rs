@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 const SMALL: u64 = 64 << 10;
-/// Pages of a block that does not fit into a heap of `SMALL`.
 const LARGE: usize = 40;
 
 type Page = TxCell<[u64; 512]>;
@@ -18,7 +17,6 @@ fn large() -> [Page; LARGE] {
     [const { TxCell::new([1_u64; 512]) }; LARGE]
 }
 
-/// Whether an object behind the heap forces moves, and the heap's words.
 type Kind = (bool, Words);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -148,7 +148,6 @@ fn inside<T>(pointer: TxPtr<T>, offset: u64) -> TxPtr<Node> {
     self::pointer(pointer.address() + offset)
 }
 
-/// A pointer to the object's first byte, as damage may leave.
 fn inside_of(pool: &Pool, name: &str) -> TxPtr<Node> {
     pointer(pool.stat(name).unwrap().address)
 }
@@ -219,7 +218,6 @@ fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     heap.transaction(|tx| {
         let full = tx.alloc(&heap, wide()).unwrap_err();
         if full.kind() == ErrorKind::Conflict {
-            // It is to grow first, and does not.
             return Err(full);
         }
         assert_eq!(full.kind(), ErrorKind::HeapFull);
@@ -310,7 +308,6 @@ fn roots_are_found_by_name_and_type() {
     assert_eq!(blocks(&heap), 1);
     let gone = heap.transaction(|tx| heap.remove_root(tx, "second"));
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::RootMissing);
-    // More than the header has room for, whose pages are the heap's own.
     for name in 0..200 {
         heap.root_or_default::<TxCell<u64>>(&format!("root {name}")).unwrap();
     }
@@ -505,7 +502,6 @@ fn code_after_alone_runs_once() {
             tx.update(total, |total| total + 1)?;
             tx.alone()?;
             done.set(done.get() + 1);
-            // More than the lane of such a pool has room for.
             (0..512).try_for_each(|_| tx.alloc(&heap, [const { TxCell::new([3_u64; 512]) }; 4]).map(drop))
         })
         .unwrap();

@@ -190,7 +190,6 @@ fn a_user_who_may_only_read_blocks_no_writer() {
     let again = reader.attach_read("a").unwrap();
     assert_eq!(copy.as_ptr(), again.as_ptr());
     drop(copy);
-    // The address is the object's, so another process must do this.
     let other = Other::start(&[], "write", pool.path()).unwrap();
     assert_eq!(reader.stat("a").unwrap().holder, Some(other.pid()));
     let state = pool.stat("a").unwrap().state;
@@ -244,7 +243,6 @@ fn more_objects_than_4095_are_attached_at_once() {
     held.last_mut().unwrap().psync().unwrap();
 }
 
-/// Needs a right to make pid namespaces.
 #[test]
 fn a_process_of_another_pid_namespace_is_recognised() {
     let (_folder, pool) = pool();

@@ -139,7 +139,6 @@ fn values_of_a_map_have_places() {
         for key in (0..500).filter(|key| key % 2 == 0) {
             assert_eq!(space.map_remove(&ids[0], map, &key).unwrap(), Some([key, 0]));
         }
-        // Slots of removed keys are reused: the table does not grow for ever.
         for round in 0..2000_u64 {
             space.map_insert(&ids[0], map, 1_000_000 + round, [round, 0]).unwrap();
             space.map_remove(&ids[0], map, &(1_000_000 + round)).unwrap();

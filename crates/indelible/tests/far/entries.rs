@@ -248,7 +248,6 @@ pub fn compact_keeps_the_entries_of_a_second_type() {
     }
 }
 
-/// A root whose block is larger than its type.
 #[test]
 pub fn compact_keeps_entries_behind_a_root() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

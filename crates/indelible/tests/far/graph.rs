@@ -101,7 +101,6 @@ fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
     });
 }
 
-/// A node: its object, its place, its value, and the nodes that it points to.
 type Known = (usize, Far<Node>, u64, [Option<usize>; 3]);
 
 #[test]
@@ -198,7 +197,6 @@ fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
     assert_eq!(space.get(&ids[0], read).unwrap().value, 9);
 }
 
-/// Retargeting an entry moves all pointers through it.
 #[test]
 pub fn s2_10_later_pointers_do_not_share_a_retargeted_entry() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

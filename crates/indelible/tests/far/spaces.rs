@@ -41,7 +41,6 @@ pub fn pointers_that_lead_nowhere_are_errors_that_say_why() {
             kind == ErrorKind::Dangling && text.contains("0707") && text.contains("none of the 1 pools"),
             "{text}"
         );
-        // Entries beyond the table, in objects with and without one, and null.
         for home in [&ids[0], &ids[1], &bare] {
             let error = space.get(home, Far::<u64>::new(99, 8).unwrap()).err().unwrap();
             assert!(

@@ -86,7 +86,6 @@ fn stores_to_a_freed_block_are_refused_however_often_it_was_stored_to() {
         let pool = world.format();
         let (mut space, ids) = made(&[&pool], &["a"]);
         let kept = space.create(&ids[0], 5_u64).unwrap();
-        // One block of many in a page, one of whole pages.
         for count in [1, 1 << 13] {
             let first = space.create_zeroed::<u64>(&ids[0], count).unwrap();
             let last = first.nth(count - 1).unwrap();

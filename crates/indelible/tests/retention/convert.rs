@@ -94,7 +94,6 @@ fn check_third(heap: &mut Heap, count: u64) {
     let shop = heap.root_mut::<v3::Shop<'_>>("shop").unwrap();
     assert_eq!((shop.round, shop.items.len() as u64), (7, count));
     (0..count).for_each(|number| assert_eq!(shop.items[&*name(number)], number));
-    // The root, the table, the names.
     assert_eq!(blocks, 2 + count);
 }
 

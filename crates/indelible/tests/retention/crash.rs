@@ -133,7 +133,6 @@ fn verify(heap: &mut Heap) -> u64 {
             );
         }
     }
-    // Three roots, their containers, two texts for each number.
     let found = sound(heap);
     let expected = 3 + 3 + 2 * TEXTS + u64::from(done > 0);
     assert!((expected..=expected + blocks + 2).contains(&found), "{found} blocks, expected {expected}");

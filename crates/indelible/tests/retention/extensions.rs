@@ -41,7 +41,6 @@ pub mod v2 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// With a wider count, computed from the old one, and a value computed from another extension.
 pub mod v3 {
     use super::*;
 
@@ -66,7 +65,6 @@ pub mod v3 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Items as the first version makes them: two blocks, and one for each name.
 pub fn make(heap: &mut Heap, count: u32) {
     let (items, h) = heap.root_and_heap::<v1::Items<'_>>("items").unwrap();
     for count in 0..count {

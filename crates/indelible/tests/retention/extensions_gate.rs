@@ -9,7 +9,6 @@ use indelible_store::Selected;
 use indelible_testing::sparse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-/// Slow to fill: much time passes between allocation and link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]

@@ -159,7 +159,6 @@ fn an_extension_of_another_type_is_an_error_as_the_root_is_opened() {
     }
 }
 
-/// Damages the chain of the first of two items with two extensions each.
 fn damaged(damage: impl Fn(&mut Heap, *mut u64, *mut u64), finding: &str, version_3: &str) {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);

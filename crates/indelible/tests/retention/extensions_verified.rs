@@ -18,7 +18,6 @@ fn word(object: &Object, at: usize) -> u64 {
     u64::from_le_bytes(object.as_slice()[at..at + 8].try_into().unwrap())
 }
 
-/// Two items of the third version, in an object that is not used by type.
 fn closed() -> (TempDir, Object, Places) {
     let (dir, mut heap) = made();
     make(&mut heap, 2);
@@ -65,11 +64,9 @@ fn stored(mut object: Object) -> Object {
 #[test]
 fn chains_that_no_program_makes_are_refused_by_every_version() {
     let owners = "a block has two owners";
-    // Cycles: of one extension, of two; one that begins in the value.
     refused(owners, |at| (at.one[0], at.base + at.one[0] as u64));
     refused(owners, |at| (at.one[1], at.base + at.one[0] as u64));
     refused(owners, |at| (at.one[1], at.base + at.one[1] as u64));
-    // Extensions of two values: all of them, the last.
     refused(owners, |at| (at.link, at.base + at.other[0] as u64));
     refused(owners, |at| (at.one[0], at.base + at.other[1] as u64));
     refused("no value of its type", |at| (at.one[0], at.base + at.one[1] as u64 + 4));
@@ -77,7 +74,6 @@ fn chains_that_no_program_makes_are_refused_by_every_version() {
     refused("no value of its type", |at| (at.one[0], u64::MAX - 7));
     // To the middle of an extension, whose words are those of none.
     refused("another size", |at| (at.link, at.base + at.one[0] as u64 + 8));
-    // Sizes of less than a header, of more than the block, of more than there is.
     refused("another size", |at| (at.one[0] + 8, 23));
     refused("another size", |at| (at.one[0] + 8, u64::MAX - 7));
     refused("another size", |at| (at.one[1] + 8, 1 << 40));
@@ -115,7 +111,6 @@ fn extensions_of_a_newer_version_are_verified_and_stay() {
     assert_eq!((&*items[1].name, items[1].count), (&*name(1), 1));
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
     assert_eq!((items[1].price(), items[1].gross()), (2, 3));
-    // One block of items, each item's name and two extensions, and the root.
     assert_eq!(sound(&mut heap), 8);
     heap.root_mut::<v1::Items<'_>>("items").unwrap().pop();
     assert_eq!(sound(&mut heap), 5);

@@ -12,7 +12,6 @@ pub fn made() -> (TempDir, Heap) {
     (dir, heap)
 }
 
-/// The heap as of the last psync.
 pub fn again(dir: &TempDir, heap: Heap) -> Heap {
     drop(heap);
     let pool = Pool::open(dir.path().join("p")).unwrap();
@@ -30,7 +29,6 @@ pub fn sound(heap: &mut Heap) -> u64 {
     audit.blocks
 }
 
-/// Takes all remaining space.
 pub fn fill(heap: &Heap) -> Vec<std::ptr::NonNull<u8>> {
     let sizes = [100_000, 4096, 512, 64, 48, 32, 16];
     sizes.into_iter().flat_map(|size| std::iter::from_fn(move || heap.malloc(size).ok())).collect()

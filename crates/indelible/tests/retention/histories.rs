@@ -23,7 +23,6 @@ pub enum Type {
 #[derive(Clone, PartialEq)]
 pub struct Struct {
     pub name: String,
-    /// The first field's type is the argument of a generic type.
     pub generic: bool,
     pub fields: Vec<Field>,
     pub align: u64,
@@ -35,7 +34,6 @@ pub type Variant = (String, Vec<Field>);
 const NUMBERS: [(&str, u64); 6] = [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("f32", 4), ("i64", 8)];
 const TAG: u64 = 1;
 
-/// Field offsets behind the first bytes, and the end of the last.
 pub fn placed(fields: &[Field], first: u64) -> (Vec<(u64, &Field)>, u64) {
     let mut end = first;
     let place = |field: &Field| {
@@ -159,7 +157,6 @@ impl Type {
     }
 }
 
-/// Names are never reused.
 pub struct Names(u32);
 
 impl Names {

@@ -10,7 +10,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const SIZE: u64 = 256 << 10;
 const ITEMS: u64 = 4;
 const HEADER: usize = 3;
-/// Bytes of a change: the word, the value's kind, the value.
 const CHANGE: usize = 10;
 const CHANGES: usize = 8;
 
@@ -48,7 +47,6 @@ mod v3 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// The second item has one extension, the third two, the fourth all.
 const PRICES: [i64; ITEMS as usize] = [0, 70, 71, 72];
 const GROSS: [i64; ITEMS as usize] = [1, 71, 80, 81];
 
@@ -115,7 +113,6 @@ impl Ground {
 
 thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
 
-/// Whether this thread's panic is caught: a fuzzer does not stop for it.
 #[allow(dead_code)] // by tests, whose panics are not shown
 pub fn is_guarded() -> bool {
     GUARDED.get()

@@ -123,7 +123,6 @@ impl Change {
     }
 }
 
-/// A change of the struct behind these fields; all elements of arrays change.
 pub struct Step {
     way: Vec<usize>,
     pub change: Change,

@@ -324,8 +324,6 @@ fn foreign_bytes_are_compared_with_all_other_roots() {
     bytes[two..two + 24].copy_from_slice(&shared);
     let mut heap = Heap::open(object).unwrap();
     assert_eq!(refused(&mut heap, "two").kind(), ErrorKind::Untrusted);
-    // One root is verified; the other's type, unknown to the program, has a description in the
-    // heap.
     heap.verify(&indelible::collections::RootTypes::new().root::<PVec<'_, u64>>("one")).unwrap();
     let error = refused(&mut heap, "two");
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 pub struct Rounds {
     pub advance: fn(&mut Heap) -> u64,
-    /// Checks everything; returns the round found.
     pub verify: fn(&mut Heap) -> u64,
 }
 

@@ -44,12 +44,10 @@ const FUNCTIONS: &str = "
 #[unsafe(no_mangle)] pub fn at_raise(items: &mut [Item<'_>]) { items.iter_mut().for_each(|item| item.weight += item.weight) }
 ";
 
-/// Differs, to show that the comparison notices.
 const EXTENSION: &str = "#[unsafe(no_mangle)] pub fn at_price(item: &Item<'_>) -> i64 { item.price() ^ 1 }";
 const NO_EXTENSION: &str =
     "#[unsafe(no_mangle)] pub fn at_price(item: &Item<'_>) -> i64 { i64::from(item.count) ^ 1 }";
 
-/// This build's candidate libraries, the newest first.
 fn libraries() -> Vec<PathBuf> {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());

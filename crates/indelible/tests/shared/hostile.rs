@@ -34,7 +34,6 @@ fn judge<T>(result: indelible::Result<T>) {
 fn scribbles_between_calls_are_errors() {
     let mut seeded = Seeded::new(666);
     for round in 0..600 {
-        // A new rig is dear; zeroed memory is as good.
         let how = options(KINDS[round % 2], 8, 64);
         let words = how.bytes().unwrap() / 8;
         thread_rig(|rig| {

@@ -70,8 +70,6 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // A child that still has the object keeps its memory until its end; the pool goes with its
-        // folder.
         let _ = self.pool.destroy(NAME);
         if let Some(left) = self.memory() {
             let _ = std::fs::remove_file(left);

@@ -249,7 +249,6 @@ pub fn a_message_wakes_the_consumer() {
     let object = rig.attach();
     let queue = object.queue(0, &QueueOptions::default()).unwrap();
     let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
-    // The second bell is that of messages.
     wakes(&object.word(3 * 64).unwrap(), || {
         producer.send(b"wake up", None).unwrap().unwrap();
         assert!(consumer.receive(&mut Vec::new(), NOW).unwrap());

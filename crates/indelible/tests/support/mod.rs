@@ -126,7 +126,6 @@ impl World {
         .expect("format")
     }
 
-    /// Reopened: the state that another run would find.
     pub fn open(&self) -> Pool {
         match &self.sim {
             Some(sim) => self.options().on_device(Arc::new(sim.handle()), false),
@@ -175,7 +174,6 @@ pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     said
 }
 
-/// The psynced and reopened heap: every byte is durable.
 pub fn psynced_whole(world: &World, mut heap: Heap, options: HeapOptions, what: &str) -> Heap {
     heap.psync().expect("psync");
     let object = heap.into_object();
@@ -199,7 +197,6 @@ pub fn name_root(
     unsafe { heap.create_root(name, address, size, ty) }
 }
 
-/// Files of the memory of a pool's on-demand objects.
 pub fn memory_of(pool: &Pool) -> Vec<PathBuf> {
     let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
     let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());

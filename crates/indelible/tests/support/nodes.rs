@@ -32,7 +32,6 @@ pub fn values(heap: &TxHeap, top: &Top) -> Vec<u64> {
     read.unwrap()
 }
 
-/// Live blocks of a sound heap.
 pub fn blocks(heap: &TxHeap) -> u64 {
     sound(heap).blocks
 }
@@ -42,7 +41,6 @@ pub fn sound(heap: &TxHeap) -> HeapStats {
     heap.stats().unwrap()
 }
 
-/// Any error of a program's.
 pub fn stop() -> Error {
     Pool::open("/none/there").unwrap_err()
 }

@@ -129,7 +129,6 @@ fn the_bytes_of_a_context_are_as_format_md_says() {
     assert_eq!(object.as_slice(), expected);
 }
 
-/// The view asks for stores to everything.
 #[test]
 pub fn s2_15_nothing_is_refused_before_it_is_used() {
     everywhere(|world| {
@@ -248,7 +247,6 @@ fn s2_16_contexts_delegate_in_no_circle() {
     }
 }
 
-/// Random contexts with random delegations agree with the formula.
 #[test]
 pub fn s2_16_rights_are_those_of_the_formula() {
     #[derive(Default)]

@@ -22,7 +22,6 @@ fn s2_07_a_hundred_objects_are_attached_by_one_change_of_the_table() {
     drop(object);
     let view = AttachedView::attach(&pool, "v").unwrap();
     let (all, attached) = durable_writes(&world, || view.bring_all().unwrap());
-    // The first objects of a process take lanes, up to four.
     assert!(attached == 20 && all <= one + 4, "{all} durable writes for all, {one} for one");
     drop(view);
     let mut editor = View::open(&pool, "v").unwrap();

@@ -39,12 +39,10 @@ pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     pool
 }
 
-/// An object's first number, as another run finds it.
 pub fn durable(world: &World, name: &str) -> u64 {
     *world.open().attach_read(name).unwrap().root::<u64>().unwrap()
 }
 
-/// Holds an object's lock as another process would.
 pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
     world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
 }

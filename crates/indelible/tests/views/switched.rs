@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 const NONE: Option<Rights> = None;
 
-/// The classes belong to the process.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -492,7 +491,6 @@ fn s2_16_an_object_that_is_new_needs_a_class() {
     });
 }
 
-/// Memory with other users in the process cannot be closed to some of them.
 #[test]
 fn s2_16_an_object_that_is_read_elsewhere_is_not_closed() {
     each_way(|attach| {
