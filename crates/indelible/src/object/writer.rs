@@ -212,8 +212,9 @@ impl Object {
     ///
     /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
     ///   `O_DIRECT` reads begun before a psync and ended after it. Mark the range once when it is
-    ///   pinned, and after each such I/O, before the psync that is to have its bytes. A
-    ///   [`grow`](Object::grow) that moves the object ends pinning.
+    ///   pinned, and after each such I/O, before the psync that is to have its bytes. The first
+    ///   mark keeps the pages in place until detach. A [`grow`](Object::grow) that moves the object
+    ///   ends pinning.
     /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger.
     /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs.
     ///   Stores without a mark may become durable, or not.

@@ -76,8 +76,8 @@ impl CreateOptions {
     /// Gives each 8-byte word a check word, in twice the space. The object becomes transactional,
     /// unless it is on demand. Transactions check each word they load: they detect up to 13 damaged
     /// bits of these 128, repair up to 6 and nearly all cases of 7, and fail otherwise
-    /// ([`Damaged`](crate::ErrorKind::Damaged)). [`Pool::scrub`](crate::Pool::scrub) checks all
-    /// words.
+    /// ([`Damaged`](crate::ErrorKind::Damaged)), unless 8 or more wrong bits resemble fewer wrong
+    /// ones of another word. [`Pool::scrub`](crate::Pool::scrub) checks all words.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;
@@ -91,8 +91,8 @@ impl CreateOptions {
     /// address](crate::TxObject::outside), while the thread runs no transaction; by default they
     /// raise SIGSEGV, as stores there always do.
     ///
-    /// Loads see committed words of 8 bytes, perhaps before they are durable. Attaching copies the
-    /// object to memory. It has no [check words](Self::ecc).
+    /// Loads see committed words of 8 bytes, each of its own moment, perhaps before they are
+    /// durable. Attaching copies the object to memory. It has no [check words](Self::ecc).
     #[must_use]
     pub fn readable_outside(mut self, readable: bool) -> Self {
         self.readable_outside = readable;

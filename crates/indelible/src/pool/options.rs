@@ -213,8 +213,8 @@ impl PoolOptions {
     /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
     /// only for sparse objects on tmpfs, if [`doctor`](crate::doctor()) says that userfaultfd also
     /// sees faults of the kernel. A full file system is then an error of psync, instead of a
-    /// SIGBUS. With userfaultfd for user code only, [`prefault`](crate::Object::prefault) pages for
-    /// system calls.
+    /// SIGBUS; psyncs cost several times as much. With userfaultfd for user code only,
+    /// [`prefault`](crate::Object::prefault) pages for system calls.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
