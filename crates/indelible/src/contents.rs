@@ -81,7 +81,6 @@ fn get(bytes: &[u8], at: u64) -> u64 {
     word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// Bytes of an array with its header (crates/python/FORMAT.md). `None`: undeterminable.
 fn array(header: &[u8]) -> Option<u64> {
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
     let (start, dimensions, len) = (number(16)?, *header.get(24)?, number(28)? as usize);

@@ -142,7 +142,6 @@ fn fault_in(found: &Facilities) -> Facility {
     Facility { name: "fault-in", available: Some(available), found, advice }
 }
 
-/// Why the kernel does not notice stores, and the remedy.
 fn obstacle(found: &Facilities) -> &'static str {
     if !found.proc {
         return "mount /proc; until then stores are noticed by page protection";

@@ -51,7 +51,6 @@ impl Entries {
         self.len(number)..self.len(number + 1)
     }
 
-    /// Number of entries of an object, which may be longer.
     pub(crate) fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
         let word =
             |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);

@@ -199,7 +199,6 @@ impl Rights {
         Rights(self.0 & other.0)
     }
 
-    /// `None` if there are none.
     pub(crate) fn some(self) -> Option<Rights> {
         Rights::from_bits(self.0)
     }

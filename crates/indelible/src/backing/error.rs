@@ -17,7 +17,6 @@ pub(crate) enum BackingError {
     InUse { path: PathBuf, holder: Holder },
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },
-    /// The memory belongs to another file with the pool's ID.
     #[error(
         "the memory of an object, {}, belongs to the pool {}, of which this pool is a copy",
         path.display(), origin.display()

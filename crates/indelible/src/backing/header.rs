@@ -61,7 +61,6 @@ pub(super) fn encode(identity: &Identity, len: usize, origin: &Origin) -> Vec<u8
     page
 }
 
-/// The stated origin; `None`: none intact.
 pub(super) fn origin(page: &[u8]) -> Option<Origin> {
     let file = (word(page, ORIGIN)?, word(page, ORIGIN + 8)?);
     let path = page.get(ORIGIN_PATH..)?.get(..usize::try_from(word(page, ORIGIN + 16)?).ok()?)?;

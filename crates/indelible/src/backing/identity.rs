@@ -27,7 +27,6 @@ impl Identity {
         format!("{PREFIX}{}-{}-{binding:016x}-{}", hex(pool), hex(object), hex(boot))
     }
 
-    /// Parses exactly the output of [`name`](Self::name).
     pub(super) fn parse(name: &str) -> Option<Identity> {
         let words: Vec<_> = name.strip_prefix(PREFIX)?.split('-').collect();
         let [pool, object, binding, boot] = words[..] else { return None };

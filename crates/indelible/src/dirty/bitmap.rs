@@ -92,7 +92,6 @@ impl Tree {
         }
     }
 
-    /// Sets a bit. Async-signal-safe.
     pub(super) fn set(&self, page: usize) {
         let mut bit = page;
         for level in &self.levels {

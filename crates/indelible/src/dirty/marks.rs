@@ -30,7 +30,6 @@ impl Lines {
         }
     }
 
-    /// Gives each page a mask, in untouched zeroed memory.
     #[cold]
     fn reserve(&mut self) {
         let mut larger = vec![0; self.room];
@@ -107,7 +106,6 @@ pub(crate) struct DirtyLines {
     any: AtomicBool,
     /// The program announced stores that bypass the page tables.
     pinned: AtomicBool,
-    /// `NEVER`, `RELIED_ON` or `UNLOCKED`.
     unlocked: AtomicU8,
 }
 

@@ -39,7 +39,6 @@ pub(super) struct Mprotect<P> {
 }
 
 impl<P: FaultPolicy> Mprotect<P> {
-    /// The range is mapped for reading only.
     pub(super) fn new(base: usize, pages: usize, mut policy: P) -> io::Result<Mprotect<P>> {
         // A quarter of the process's mappings; if unknown, half of the default of kernels.
         let budget = match max_map_count() {

@@ -72,7 +72,6 @@ impl Pages {
             if allow(first..end) {
                 return true;
             }
-            // The whole range needs no split.
             if first == 0 && end == count {
                 return false;
             }

@@ -31,7 +31,6 @@ impl Reprotection {
             } else if chunks.is_known(page) {
                 range::push(&mut self.left, 0, page, page + 1);
             } else {
-                // In a new chunk none may stay unprotected.
                 self.protect.push(chunks.around(page));
             }
         }
@@ -76,7 +75,6 @@ mod tests {
         pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
     }
 
-    /// Of four chunks the first and the second are known.
     fn chunks() -> Chunks {
         let mut chunks = Chunks::new(CHUNK * PAGE);
         chunks.grow(4 * CHUNK);

@@ -26,7 +26,6 @@ impl Rung {
         }
     }
 
-    /// Whether the range must be mapped read-only at its start.
     pub(crate) fn starts_read_only(self) -> bool {
         self == Rung::Mprotect
     }

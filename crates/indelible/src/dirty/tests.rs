@@ -347,7 +347,6 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     assert_eq!(rig.collect(), hot, "left unprotected");
 }
 
-/// The page lies between two that one call protects.
 #[test]
 fn a_store_before_the_settle_is_late_and_not_lost() {
     if !Rung::WpAsync.available() {

@@ -32,7 +32,6 @@ pub(super) struct Claim {
 #[must_use]
 pub(super) struct Hold<'a> {
     turn: &'a Turn,
-    /// The thread had it before: its earlier hold continues.
     nested: bool,
 }
 

@@ -96,7 +96,6 @@ impl Watched {
         unsafe { mmap::protect(self.start + bytes.start, bytes.len(), Protection::Read) }
     }
 
-    /// As `hold`, for all stores. On failure no store waits.
     pub(super) fn hold_all(&self) -> io::Result<()> {
         self.hold();
         let done = self.forbid(0..self.len());
@@ -107,7 +106,6 @@ impl Watched {
         done
     }
 
-    /// Ends a hold; `writable` makes the whole range writable again.
     pub(super) fn release(&self, writable: bool) -> io::Result<()> {
         let done = if writable {
             // SAFETY: the owner's own range; access is only added.

@@ -49,7 +49,6 @@ const FEW_PAGES: usize = 16 * 512;
 pub(crate) enum WatchedBy {
     /// Now and after a renewal; with this descriptor, if any.
     Tracker(Option<&'static Uffd>),
-    /// The fault service registered it for missing pages and writes.
     Service(&'static Uffd),
 }
 
@@ -216,7 +215,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Protects `protect`; whole chunks become known. Returns whether any did.
     fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
         for run in &runs {

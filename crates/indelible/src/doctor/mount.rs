@@ -20,7 +20,6 @@ impl Mount {
         let mut system = system.split(' ');
         let (kind, all) = (system.next()?, system.nth(1).unwrap_or(""));
         let options = own.split(',').chain(all.split(',')).map(str::to_owned).collect();
-        // The kernel's escapes of blanks.
         let point = point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
         Some(Mount { point: point.into(), kind: kind.to_owned(), options })
     }

@@ -96,7 +96,6 @@ pub(crate) enum Limit {
     Room,
     #[error("there is no space for more of it")]
     Space,
-    /// The object was given up, as the text says.
     #[error("{0}")]
     Poisoned(String),
     #[error("{0}")]

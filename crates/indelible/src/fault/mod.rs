@@ -54,7 +54,6 @@ pub(crate) struct ServeParams {
     /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
     pub(crate) protect: bool,
-    /// Overwrite page bytes in every buffer that they pass.
     pub(crate) secret: bool,
     /// Resident pages at most, without those that may not be dropped; `None`: no limit.
     pub(crate) limit: Option<usize>,

@@ -61,7 +61,6 @@ impl Window {
     }
 }
 
-/// The caller ensures that the result is not negative.
 fn step(page: usize, stride: isize, count: usize) -> usize {
     page.wrapping_add_signed(stride.wrapping_mul(count as isize))
 }
@@ -158,7 +157,6 @@ impl Predictor {
         stream.used = self.time;
         let place = stream.place_of(page)?;
         if place < stream.trigger as isize {
-            // It is being filled, and came late.
             return None;
         }
         let next = if place < stream.count as isize {

@@ -12,7 +12,6 @@ use super::predict::{PredictionDepth, Predictor, Window};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PredictionParams {
     pub(crate) depth: PredictionDepth,
-    /// Discard predicted pages, to count touches.
     pub(crate) measured: bool,
 }
 

@@ -41,7 +41,6 @@ struct Claims {
 
 struct Claim {
     pages: ops::Range<usize>,
-    /// Faults that arrived meanwhile; the claiming thread answers them.
     waiting: Vec<usize>,
 }
 

@@ -59,7 +59,6 @@ impl Service {
         loop {
             let done = self.uffd.wait(|addr| self.answer(addr, buffer));
             if done.is_err() {
-                // Only a broken descriptor ends up here.
                 return;
             }
         }

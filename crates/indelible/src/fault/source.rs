@@ -27,7 +27,6 @@ pub(crate) struct PageError {
 /// A source never touches a served range, nor waits for a thread that might: the service's thread
 /// would wait for itself.
 pub(crate) trait PageSource: Send + Sync {
-    /// On an error, pages before the named one are filled.
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
 
     /// Slow reads get a thread, so that other objects need not wait.

@@ -13,7 +13,6 @@ pub(super) const HEAD: usize = 40;
 pub(super) struct Header {
     pub(super) end: usize,
     pub(super) records: u64,
-    /// The queue of the last appended messages; 0: none.
     pub(super) queue: u64,
     /// Number of that queue's first message that is not in the log.
     pub(super) next: u64,

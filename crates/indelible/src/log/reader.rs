@@ -20,7 +20,6 @@ pub struct LogReader {
 enum Source {
     Beside(Box<Beside>),
     Snapshot(ReadObject),
-    /// The log itself, locked against appends.
     Locked(ReadObject),
 }
 

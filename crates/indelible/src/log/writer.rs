@@ -9,7 +9,6 @@ use indelible_store::Mutant;
 use std::time::Duration;
 
 const FIRST: u64 = 64 << 10;
-/// Growth beyond the immediate need, at most.
 const MOST: usize = 64 << 20;
 
 /// A log attached for appending. Records are durable once [`psync`](Log::psync) returns; a power
@@ -29,7 +28,6 @@ const MOST: usize = 64 << 20;
 /// ```
 pub struct Log {
     object: Object,
-    /// Includes records that are not durable yet.
     header: Header,
 }
 

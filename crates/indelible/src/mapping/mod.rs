@@ -95,8 +95,6 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::File(own, offset), protection)
     }
 
-    /// As [`anonymous`](Self::anonymous), anywhere, with room as in
-    /// [`file_with_room`](Self::file_with_room).
     pub(crate) fn anonymous_with_room(
         (len, room): (usize, usize),
         protection: Protection,
@@ -249,7 +247,6 @@ impl Mapping {
         self.len + self.kept
     }
 
-    /// Gives reserved addresses up, unless it was made with room.
     pub(crate) fn release(&mut self) {
         if self.kept == 0 || self.roomy || self.is_absent() {
             return;
@@ -338,7 +335,6 @@ impl Mapping {
         let _ = unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) };
     }
 
-    /// Undoes a [`grow`](Self::grow) beyond `new_len`.
     pub(crate) fn shrink(&mut self, new_len: usize) {
         if new_len == 0 || new_len >= self.len || !new_len.is_multiple_of(PAGE) || self.is_absent() {
             return;

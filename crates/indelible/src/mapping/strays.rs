@@ -27,7 +27,6 @@ struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Access {
-    /// Transactions access it elsewhere.
     Transactions,
     Loads,
     All,
@@ -59,7 +58,6 @@ static SLOTS_OF_OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// An attached object until drop, then a detached one.
 pub(crate) struct Named(Option<&'static Slot>);
 
 impl Named {

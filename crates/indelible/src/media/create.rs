@@ -38,7 +38,6 @@ pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<M
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Named where the file system lacks unnamed files.
 fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
     if rustix::fs::lstat(path).is_ok() {
         return Err(Errno::EXIST);

@@ -17,7 +17,6 @@ pub(crate) enum MediaError {
     Barrier { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
     Kind { path: PathBuf, kind: &'static str },
-    /// The file system keeps no reliable locks or mappings.
     #[error(
         "{path} is on {file_system}, where locks and mappings of several machines do not exclude each other; \
         move the pool to a local file system, or allow remote file systems explicitly"

@@ -21,7 +21,6 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// `tracked`: pages may lack blocks.
     pub(super) fn new(base: NonNull<u8>, mapped: usize, tracked: bool) -> Mapping {
         let pages = if tracked { mapped / PAGE } else { 0 };
         Mapping { base, mapped, known: zeroed(pages.div_ceil(64)), newer: OnceLock::new() }

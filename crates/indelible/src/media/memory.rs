@@ -40,7 +40,6 @@ use crate::sys::{PAGE, flush, lock_table, ofd, process};
 const STREAM_FROM: usize = 32 << 10;
 /// Bytes mapped at a time, so that they are used while still cached.
 const PIECE: u64 = 1 << 20;
-/// Shorter ranges are cleared by stores instead of system calls.
 const STORE_ZEROS_BELOW: u64 = 256 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,6 @@ pub(super) enum Backing {
     Device,
 }
 
-/// Memory that is durable after a fence.
 pub(crate) struct MemoryMedium {
     fd: Arc<ForkFd>,
     mappings: Mappings,

@@ -64,7 +64,6 @@ pub struct Traffic {
     epoch: Instant,
     /// End of all requested transfers, in nanoseconds since `epoch`.
     free: AtomicU64,
-    /// Cached page numbers plus one; 0 is none.
     cached: Box<[AtomicU64]>,
     /// Nanoseconds to deduct from later calls: reading the clock takes as long as reading memory.
     late: AtomicI64,
@@ -200,7 +199,6 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A megabyte a second: a microsecond per byte.
     fn model() -> MediumModel {
         MediumModel {
             read: 2 * MS,

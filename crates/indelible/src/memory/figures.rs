@@ -30,7 +30,6 @@ impl Figures {
         self.word(0)
     }
 
-    /// Lines marked for the next epoch.
     #[inline]
     pub(crate) fn pending(&self) -> &AtomicU64 {
         self.word(1)

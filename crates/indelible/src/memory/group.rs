@@ -15,7 +15,6 @@ struct Logs {
     free: Vec<Log>,
 }
 
-/// Exists until its [end](Self::end), or the process's.
 #[derive(Debug)]
 pub(crate) struct Group {
     place: Place,
@@ -47,7 +46,6 @@ impl Group {
         self.number
     }
 
-    /// `len`: whole pages; with `room` bytes of addresses if possible.
     pub(crate) fn memory_of(
         &self,
         object: [u8; 16],

@@ -19,7 +19,6 @@ pub(crate) struct Logged<W = [u64; 8]> {
     pub(crate) object: u64,
     /// In the object, in bytes: a multiple of 64.
     pub(crate) offset: u64,
-    /// Bit i: byte i changes.
     pub(crate) mask: u64,
     pub(crate) words: W,
 }

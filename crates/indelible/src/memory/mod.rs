@@ -43,7 +43,6 @@ pub(crate) enum MemoryError {
         memory.display()
     )]
     Lost { number: u64, what: String, memory: std::path::PathBuf },
-    /// A log, or the head.
     #[error("the log of commits that a process which is gone left in memory {number:016x} is damaged: {why}")]
     Damaged { number: u64, why: &'static str },
 }

@@ -98,7 +98,6 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
         let swept = sweep(folder, place.boot, wanted)?;
         removed += swept.removed.len() as u64;
         for (_, kept) in swept.kept {
-            // Other users' files are theirs.
             if let Kept::Failed(error @ BackingError::Io { .. }) = kept {
                 return Err(error.into());
             }

@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct Closed(Mutex<Option<Range>>);
 
-/// Admits the thread until drop.
 pub(super) type Opened = Option<Open>;
 
 impl Closed {

@@ -80,7 +80,6 @@ impl Drop for Pinned {
     }
 }
 
-/// Detaches objects by one change of the table per lane.
 pub(crate) fn unpin_all(all: Vec<Pinned>) {
     let bases = all.iter().filter(|pinned| !fork::is_stale(pinned.generation)).map(|pinned| pinned.base);
     let bases: Vec<usize> = bases.collect();

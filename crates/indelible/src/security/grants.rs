@@ -90,7 +90,6 @@ impl Grants {
         self.each_to(object).into_iter().fold(Rights::NONE, |all, rights| all | rights)
     }
 
-    /// In the order of their [names](Grants::names).
     pub(crate) fn each_to(&self, object: &[u8; 16]) -> Vec<Rights> {
         let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
         for context in &self.contexts {

@@ -1,7 +1,5 @@
 //! Security contexts: objects that list a program's rights to objects (S2.15, S2.16).
 //!
-//! Modules: `layout` (the bytes of a context), `grants` (the rights of several together).
-//!
 //! A context limits the rights requested where an object is attached for a
 //! [view](crate::AttachedView) or reached by a pointer in a [space](crate::Space). It stops a
 //! program's mistakes, not deliberate access (SAFETY.md).

@@ -61,7 +61,6 @@ pub(crate) struct Params<'a> {
     /// A fixed address, or any, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
-    /// Without an address: bytes to reserve for growth, if possible.
     pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
@@ -263,7 +262,6 @@ impl Shadow {
         Ok(())
     }
 
-    /// During a cut, of the page's copy, if any.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
         let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));

@@ -24,7 +24,6 @@ pub struct Consumer {
     queue: Queue,
     head: u64,
     next: u64,
-    /// With one producer: its place.
     tail: Seen,
     buffer: Vec<u8>,
 }

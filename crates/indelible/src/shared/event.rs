@@ -19,7 +19,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Event {
     memory: Arc<Memory>,
     fd: Arc<OwnedFd>,
-    /// 1 once it is to end.
     stop: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
@@ -61,7 +60,6 @@ fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &Ato
             seen = now;
             tell();
         }
-        // The next look notices a lost page.
         let _ = futex::wait_any(&[(word, seen), (stop, 0)], Some(LOOK));
     }
 }

@@ -114,7 +114,6 @@ impl Layout {
         self.most.div_ceil(8).next_multiple_of(LINE)
     }
 
-    /// Its description; the first word comes last.
     pub(super) fn says(&self) -> [(usize, u64); 4] {
         let kind = match self.kind {
             QueueKind::OneProducer => 0,

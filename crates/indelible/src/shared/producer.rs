@@ -13,9 +13,7 @@ use std::time::Duration;
 /// Puts messages into a [`Queue`].
 pub struct Producer {
     queue: Queue,
-    /// With one producer: the number of its next message.
     next: u64,
-    /// With one producer: the consumer's place.
     head: Seen,
     scratch: Vec<u8>,
 }
@@ -137,7 +135,6 @@ impl Producer {
     }
 }
 
-/// `None`: the queue is full.
 #[inline]
 fn claim(queue: &Queue, next: u64, head: &mut Seen) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();

@@ -16,7 +16,6 @@ const FREE: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
 const LAPS: u64 = 1 << 30;
-/// A failure is another producer's success, or a scribbler's work.
 const ATTEMPTS: usize = 1 << 16;
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;
 
@@ -33,7 +32,6 @@ fn parts(word: u64) -> (u64, u64, u32) {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen(u64);
 
-/// `states` has a word per slot, a power of two.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
     pub(crate) states: &'a [AtomicU64],
@@ -182,7 +180,6 @@ impl Bell<'_> {
         fence(Ordering::SeqCst);
     }
 
-    /// Notes the event; returns whether a thread must be woken.
     #[must_use]
     pub(crate) fn ring(self) -> bool {
         // One side sees the other's store: the sleeper the message, or the producer the armed word.

@@ -11,7 +11,6 @@ pub(super) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// `None`: the number of bytes is wrong.
 pub(super) fn value_of<T: Plain>(bytes: &[u8]) -> Option<T> {
     const { frozen::<T>() };
     if bytes.len() != size_of::<T>() {

@@ -1,10 +1,5 @@
 //! A space of objects, in which far pointers are followed through any number of objects and pools
 //! (S2.9 to S2.12).
-//!
-//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (objects and entries by number),
-//! `recent` (facts about the last stores), `attached` (an object), `resolve` (names), `at` (reached
-//! values), `way` (prepared lookups), `change` (stores), `records` (roots by descriptions), `vec`
-//! and `map` (collections without addresses), `closure` (reachability).
 
 mod at;
 mod attached;

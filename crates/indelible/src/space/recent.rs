@@ -19,7 +19,6 @@ const LINE: u64 = 64;
 struct Bytes {
     offset: u64,
     len: u64,
-    /// The value of `forgotten` when it was kept.
     since: u64,
 }
 

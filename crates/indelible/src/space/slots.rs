@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 /// Slots that always exist, enough for most objects. The first piece has as many, each next one
 /// twice as many.
 pub(super) const NEAR: usize = 16;
-/// Pieces: enough for 2^24 numbers.
 pub(super) const PIECES: usize = 20;
 
 pub(super) struct Slots<T> {

@@ -1,6 +1,5 @@
 //! Identities of the boot and the process, as recorded for people.
 
-/// All zeros if the kernel does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {
     if cfg!(miri) {
         return [1; 16];

@@ -21,7 +21,6 @@ pub(crate) struct Facilities {
     pub(crate) instructions: &'static [&'static str],
     pub(crate) max_map_count: usize,
     pub(crate) open_files: Option<u64>,
-    /// 0: the machine's first.
     pub(crate) pid_namespace: u64,
     pub(crate) page_size: usize,
     pub(crate) va_bits: u32,

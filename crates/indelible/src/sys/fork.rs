@@ -82,7 +82,6 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Whether state of generation `of` belongs to a parent process.
 #[inline]
 pub(crate) fn is_stale(of: u32) -> bool {
     of != generation()

@@ -33,7 +33,6 @@ impl Link {
         Ok(Link { fd: ForkFd::new(OwnedFd::from(stream))?, rest: Vec::new() })
     }
 
-    /// Sends a line; `text` ends with a newline.
     pub(crate) fn send(&self, text: &str) -> io::Result<()> {
         let mut left = text.as_bytes();
         while !left.is_empty() {

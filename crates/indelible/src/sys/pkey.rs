@@ -56,7 +56,6 @@ pub(crate) fn available() -> Result<(), Lack> {
     }
 }
 
-/// Cached: in a virtual machine the instruction traps.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn lack() -> Option<Lack> {
     use std::sync::atomic::{AtomicU8, Ordering};

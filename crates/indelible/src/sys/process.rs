@@ -7,7 +7,6 @@ use std::path::PathBuf;
 /// Number of the first pid namespace of every Linux (`PROC_PID_INIT_INO`).
 const FIRST: u64 = 0xefff_fffc;
 
-/// Fields of `/proc/PID/stat` behind the state: task flags, pending signals.
 const FLAGS: usize = 6;
 const PENDING: usize = 28;
 /// `PF_EXITING`.

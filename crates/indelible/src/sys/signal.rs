@@ -48,7 +48,6 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 const SEGV_MAPERR: libc::c_int = 1;
 const SEGV_ACCERR: libc::c_int = 2;
 
-/// Installs the handler once; later calls have no effect.
 pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     RESOLVER.store(resolver as usize, Ordering::SeqCst);
     install_handler()

@@ -6,7 +6,6 @@ pub(super) const VECTOR: u64 = 24;
 pub(super) const RING: u64 = 32;
 /// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
 pub(super) const HASHED: u64 = 40;
-/// Bytes of an ordered map: root, levels, keys.
 pub(super) const ORDERED: u64 = 24;
 /// Bytes at the beginning of an extension: the next one, its size, its type.
 pub(super) const EXTENSION: u64 = 24;
@@ -72,7 +71,6 @@ impl Slots {
         Some(Slots { pair, count, first, bytes, align })
     }
 
-    /// Slots with a key or removed ones, at most.
     pub(super) fn most(&self) -> u64 {
         self.count / 8 * 7
     }

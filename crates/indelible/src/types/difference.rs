@@ -28,7 +28,6 @@ impl Description {
         comparison.run().err()
     }
 
-    /// All pairs that the given pair consists of.
     pub(crate) fn alike(
         &self,
         here: TypeId,
@@ -215,7 +214,6 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    /// Such types' fields tell more than their arguments.
     fn is_same_generic(&self, here: TypeId, there: TypeId) -> bool {
         let defined =
             |ty: &Type| matches!(ty.kind, Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. });

@@ -62,9 +62,7 @@ pub(super) struct Follow<'w> {
     pub(super) around: &'w dyn Fn(u64) -> Option<(u64, u64)>,
     pub(super) pending: Vec<Target<'w>>,
     pub(super) walked: Ranges,
-    /// Pointed-at types, without plain ones; alike types are merged.
     types: Vec<Looked<'w>>,
-    /// Index in `types`, by address of the description and number.
     places: HashMap<(usize, TypeId), usize>,
     /// Remaining work for repeated visits, in bytes.
     left: u64,
@@ -103,7 +101,6 @@ impl<'w> Follow<'w> {
         }
     }
 
-    /// `owned`: in a visited block of another owner.
     pub(super) fn look(&mut self, target: &Target<'w>, end: u64, owned: bool) -> Look {
         let Target { at, description, of, .. } = *target;
         if description.get(of).plain || Mutant::SecondTypeIgnored.is_on() {

@@ -76,7 +76,6 @@ pub(crate) enum Kind {
         tag: u64,
         integer: Option<&'static str>,
         variants: Vec<Variant>,
-        /// Tags, ascending, each with its variant's index.
         by_tag: Vec<(u128, usize)>,
     },
     Text,

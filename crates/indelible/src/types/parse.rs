@@ -11,7 +11,6 @@ const LARGEST: u64 = 1 << 46;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", position(*word))]
 pub(crate) struct Malformed {
-    /// Number of the word, from 1; 0: the whole text.
     pub(crate) word: usize,
     pub(crate) what: String,
 }

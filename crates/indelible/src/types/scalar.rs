@@ -20,7 +20,6 @@ impl Valid {
     }
 }
 
-/// Words, sizes (also alignments), valid values.
 const ALL: [(&str, u64, Valid); 40] = [
     ("u8", 1, Valid::Any),
     ("u16", 2, Valid::Any),

@@ -87,7 +87,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
 
-    /// Skips contents of counted blocks with unvisited owners.
     pub(crate) fn releasing(mut self) -> Self {
         self.shared.releasing = true;
         self
@@ -322,7 +321,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// The address of a container without a block.
     fn is_nowhere(&self, address: u64) -> bool {
         address == 0 || address == self.memory.base
     }

@@ -32,7 +32,6 @@ impl Wish {
 
 enum Change {
     Kept,
-    /// It continues with other requests or rights.
     Altered(Wish),
     Ended,
 }

@@ -243,7 +243,6 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, unless in a fork.
     pub(super) fn live_state(&self, operation: &'static str) -> Result<MutexGuard<'_, State>> {
         match fork::is_stale(self.generation) {
             true => Err(self.error(operation, Cause::Forked)),

@@ -72,7 +72,6 @@ pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection 
     }
 }
 
-/// Each context's access, within a slot's request.
 pub(super) fn rights(want: &ViewSlot, grants: &Grants) -> Vec<Protection> {
     let given = grants.each_to(&want.target).into_iter().map(|given| given.and(want.rights));
     given.map(access).collect()

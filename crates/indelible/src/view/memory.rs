@@ -135,7 +135,6 @@ impl Within<'_> {
 }
 
 impl Entry {
-    /// To threads without a context that allows it.
     pub(super) fn close(&self, object: &Pinned) -> Result<()> {
         match &self.class {
             Class::Everybody => Ok(()),
@@ -183,7 +182,6 @@ impl Inner {
         }
     }
 
-    /// Marks the bytes of coming stores.
     fn expect_writable(&self, slot: usize, len: usize) -> Result<()> {
         self.with_slot(slot, |entry, contexts| match &entry.memory {
             Memory::Object { object, .. } if object.is_writable() => {

@@ -1,10 +1,5 @@
 //! Views: objects that list a program's objects and their rights (S2.6 to S2.8), and programs that
 //! run in one (S2.18).
-//!
-//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a
-//! view in this process), `placed` (addresses of its objects), `adopt` (changes by others),
-//! `memory` (values in its objects), `classes` and `switched` (security contexts of threads),
-//! `start` (programs of `pmo run`).
 
 mod adopt;
 mod attached;

@@ -72,7 +72,6 @@ impl Placed {
         Ok(None)
     }
 
-    /// As far as known.
     fn overlapping(&self, but: usize, addresses: &Range<u64>) -> Option<usize> {
         let ends = |(&(_, slot), &end): (&(u64, usize), &u64)| {
             (slot != but && end > addresses.start).then_some(slot)

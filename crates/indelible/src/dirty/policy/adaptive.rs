@@ -10,7 +10,6 @@ use crate::dirty::range::PageRange;
 use std::time::Duration;
 
 const MANY: usize = 4;
-/// A slower look into new chunks is worth avoiding.
 const DEAR: Duration = Duration::from_nanos(2_000);
 
 #[derive(Debug, Default)]

@@ -23,7 +23,6 @@ const REFAULT_NS: u64 = 700;
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
     owed: u64,
-    /// Debt up to which the price need not be computed.
     threshold: u64,
     floor: Option<u64>,
     last: u64,
@@ -107,7 +106,6 @@ mod tests {
         assert_eq!(reclaim.doubled, 0);
     }
 
-    /// Dropping every few scans is best.
     #[test]
     fn ever_fresh_places_are_dropped_every_few_scans_for_good() {
         let mut reclaim = Reclaim::default();

@@ -199,7 +199,6 @@ fn ring() -> bool {
     rustix::io::write(bell, &1_u64.to_ne_bytes()).is_ok()
 }
 
-/// The SIGSEGV handler's part. Async-signal-safe.
 pub(super) fn touched(addr: usize, mapped: bool) -> Verdict {
     let own = || slots().find(|slot| !slot.whole.load(Ordering::SeqCst) && slot.has(addr));
     if let Some(slot) = own() {

@@ -116,7 +116,6 @@ fn a_jump_is_made_up_for_by_closing_all() {
     }
 }
 
-/// A jump out of a handler leaves its signal blocked.
 fn unblock(signal: libc::c_int) {
     // SAFETY: changes this thread's mask only.
     unsafe {
