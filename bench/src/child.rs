@@ -32,7 +32,6 @@ pub enum Job {
         path: PathBuf,
         /// Bytes of the object.
         size: u64,
-        /// Pages a psync.
         pages: usize,
         /// Other pages every time.
         #[arg(long)]
@@ -49,7 +48,6 @@ pub enum Job {
         dir: PathBuf,
         personality: String,
         contestant: String,
-        /// A word of `--medium`.
         medium: String,
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,

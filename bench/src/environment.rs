@@ -108,13 +108,12 @@ impl Environment {
         Ok(options.format(self.path(medium, name), len)?)
     }
 
-    /// The full time, a quick run's time, or none beyond the least rounds.
+    /// The full time, a quick run's time, or none.
     pub fn budget(&self, full: Duration, quick: Duration) -> Budget {
         let time = if self.quick { quick } else { full };
         Budget { end: Instant::now() + if self.smoke { Duration::ZERO } else { time } }
     }
 
-    /// The first `few` in a smoke run, else all.
     pub fn some<'a, T>(&self, all: &'a [T], few: usize) -> &'a [T] {
         if self.smoke { &all[..few.min(all.len())] } else { all }
     }

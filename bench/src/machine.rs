@@ -30,7 +30,6 @@ fn field(path: &str, name: &str) -> Option<String> {
     find_field(&text, name)
 }
 
-/// The value of the first line `name : value`.
 fn find_field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

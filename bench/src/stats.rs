@@ -48,7 +48,6 @@ impl Samples {
     }
 }
 
-/// Linear between the closest ranks; `sorted` ascends.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let rank = q * last as f64;

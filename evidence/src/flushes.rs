@@ -144,9 +144,7 @@ fn decode(code: &[u8; 16]) -> Option<Seen> {
             (6 | 7, false) if !narrow => Some(Seen::Fence),
             _ => None,
         },
-        // movnti, movntps, movntdq.
         [0x0f, 0xc3 | 0x2b | 0xe7, modrm, ..] if memory(modrm) => Some(Seen::NonTemporal),
-        // vmovntdq, in its short, long and 512-bit forms.
         [0xc5, _, 0xe7, modrm, ..] | [0xc4, _, _, 0xe7, modrm, ..] if memory(modrm) => {
             Some(Seen::NonTemporal)
         }

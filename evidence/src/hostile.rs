@@ -152,7 +152,6 @@ impl Hostile {
     }
 }
 
-/// Runs one input in isolation from panics and hangs.
 fn run(target: Target, input: Vec<u8>) -> Result<(), String> {
     let (done, end) = channel();
     let thread = std::thread::spawn(move || {

@@ -79,7 +79,6 @@ pub struct Place<'a> {
 
 pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dram::open };
 
-/// Losses are relative to the first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "in place", atomic: false, open: in_place::open },
     Contestant { name: "indelible", atomic: true, open: own::open },

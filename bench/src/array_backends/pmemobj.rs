@@ -28,7 +28,6 @@ pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
         return Ok(Opened::Missing(why.into()));
     }
     let room: usize = lengths.iter().map(|len| len.next_multiple_of(LINE)).sum();
-    // Room for the arrays, their snapshots, and the library's data.
     let path = place.dir.join("arrays");
     let Some(pool) = Pmem::create(&path, place.medium, room * 3 + (128 << 20), room + LINE)? else {
         return Ok(Opened::Missing(MISSING.into()));

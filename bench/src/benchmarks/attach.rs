@@ -1,7 +1,7 @@
 //! Attach and detach by size of the object.
 //!
-//! A process's first attachment needs a lane, which later ones share: measured alone, and beside
-//! another attachment.
+//! A process's first attachment needs a lane, which later ones share: measured alone and beside
+//! another.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -103,7 +103,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
         let rows = interleaved(environment, medium, &pool, &map, write.as_mut())?;
         drop(other);
         for (size, row) in SIZES.iter().zip(rows) {
-            // `max` ignores NaN.
             attach = attach.max(row.net());
             read = read.max(row.read.median());
             table.row(row.cells(*size, beside));

@@ -117,7 +117,6 @@ fn store<'h>(
         let repeat = ((64 << 10) / len).max(1);
         data.list.clear();
         let mut samples: [Samples; WAYS.len()] = Default::default();
-        // The first round takes page faults.
         for round in 0..=rounds {
             for ((_, _, way), samples) in WAYS.iter().zip(&mut samples) {
                 let took = nanoseconds(repeat, || way(black_box(&bytes), place, data))?;

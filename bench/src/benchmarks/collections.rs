@@ -13,8 +13,8 @@ use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
 
-/// std's map with our hash, differently seeded each time: else the branch predictor favours
-/// repeated turns.
+/// std's map with our hash, differently seeded each time: else branch prediction favours repeated
+/// turns.
 #[derive(Clone, Copy)]
 struct Same(u64);
 
@@ -46,7 +46,6 @@ impl Hasher for SameHasher {
         self.0.number(number);
     }
 
-    /// Ignores the byte that std adds to text.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 
@@ -105,7 +104,7 @@ map!(BTreeMap<String, u64>, str, key => key.to_owned());
 const WORK: [&str; 6] =
     ["insert, random order", "look up", "look up what is absent", "walk", "insert again", "remove"];
 
-/// Nanoseconds per key for each kind of work. Not inlined: else the compiler knows every field of
+/// Nanoseconds per key for each kind of work. Not inlined: the compiler would know every field of
 /// std's map.
 #[inline(never)]
 fn measure<K: ?Sized, M: Map<K>>(map: &mut M, keys: &[&K], order: &[usize], absent: &[&K]) -> [f64; 6] {
@@ -162,7 +161,7 @@ impl Keys {
         }
     }
 
-    /// Reorders everything: else processors learn the order.
+    /// Else processors learn the order.
     fn shuffle(&mut self, random: &mut Random) {
         random.shuffle(&mut self.numbers);
         random.shuffle(&mut self.words);
@@ -249,7 +248,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         );
         for (name, turn) in MAPS {
             let mut samples: [[Samples; 6]; 3] = Default::default();
-            // The first turn takes page faults.
             for number in 0..=turns {
                 keys.shuffle(&mut shuffler);
                 let figures = turn(&mut heap, &keys)?;

@@ -87,7 +87,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether it takes part in another round: slow ones get fewer.
+    /// Slow ones get fewer rounds.
     fn is_ready(&self, at: usize, share: Duration) -> bool {
         self.samples[at].len() < LEAST || self.spent[at] < share.as_nanos() as f64
     }
@@ -174,7 +174,6 @@ fn rounds(
         _ => (1_500, 4_000),
     };
     let share = Duration::from_millis(share);
-    // The first rounds take page faults.
     for done in 0..most + 2 {
         let batch = changes.next(count);
         let mut anybody = false;

@@ -1,6 +1,6 @@
 //! Filebench's FileServer, VarMail, WebProxy and WebServer with objects as files (S0.32).
 //!
-//! Contestants take turns at equal work on their own backend, so that disturbances meet all.
+//! Contestants take turns at equal work, so that disturbances meet all.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -127,7 +127,6 @@ fn breakdown(personality: &Personality, outcome: &Outcome) -> Vec<Cell> {
     cells
 }
 
-/// By number of threads, a curve per personality.
 fn plot(table: &Table, medium: Medium, section: &mut Section) {
     let file = format!("filebench-{}", medium.short());
     let mut plot = Plot::of(table, &file, "threads", "time to in place", &["personality", ""])
@@ -185,7 +184,6 @@ fn compete(
         for runner in &mut runners {
             let rate = runner.turn(rounds);
             let rate = rate.map_err(|error| format!("{}: {error}", runner.outcome.contestant.name))?;
-            // The first turn takes page faults.
             if turn > 0 {
                 runner.outcome.rate.push(rate);
             } else {

@@ -127,7 +127,7 @@ fn batches<M: Malloc>(malloc: &M, _: u64, rounds: usize) -> usize {
     rounds
 }
 
-/// Random blocks replaced by others of random sizes, as in long-lived servers (larson).
+/// Random blocks replaced by others of random sizes (larson).
 fn churn<M: Malloc>(malloc: &M, seed: u64, rounds: usize, most: usize, count: usize) -> usize {
     let mut random = Random(seed);
     let size = |random: &mut Random| 8 + random.next() % most;
@@ -236,7 +236,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     );
     for (number, name) in LOADS.iter().enumerate() {
         let mut samples = [Samples::default(), Samples::default(), Samples::default()];
-        // The first turn takes page faults.
         for turn in 0..=turns {
             let figures = [
                 measure(&heap, number, rounds),

@@ -16,7 +16,6 @@ const MOST: [usize; 3] = [3_000, 300, 8];
 const QUICK_MOST: [usize; 3] = [200, 30, 4];
 const WARM: [usize; 3] = [20, 2, 1];
 const LEAST: usize = 3;
-/// Contestants above this many nanoseconds make fewer.
 const LONG: f64 = 1e9;
 const LOOKS: usize = 1_000;
 
@@ -179,7 +178,6 @@ fn walk(environment: &Environment, runners: &mut [Runner], bar: &ProgressBar) ->
     let keys = loaded(environment);
     let budget = environment.budget(Duration::from_secs(1), Duration::from_millis(50));
     let mut done = 0;
-    // The first one takes page faults.
     while budget.allows(done, LEAST + 1) {
         for runner in runners.iter_mut() {
             let (took, result) = environment.clock.time(|| runner.map.sum());

@@ -70,7 +70,6 @@ impl Partner {
     }
 }
 
-/// A process whose partner failed would wait for ever.
 impl Drop for Partner {
     fn drop(&mut self) {
         let _ = self.child.kill();

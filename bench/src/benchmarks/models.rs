@@ -91,7 +91,6 @@ fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     let at_a_time = (nanos(TOGETHER) / call.expected).ceil().max(1.0) as u64;
     let mut page = 0;
     let mut samples = Samples::default();
-    // The first one fills a cache.
     for batch in 0..=batches {
         let begin = Instant::now();
         for _ in 0..at_a_time {

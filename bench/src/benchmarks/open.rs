@@ -1,7 +1,7 @@
 //! Cost of open, create, lookup and attach by number of objects.
 //!
-//! Pools of all sizes take turns. They are filled as memory, as durable creations take minutes on
-//! an SSD.
+//! Pools of all sizes take turns. They are filled as memory: durable creations take minutes on an
+//! SSD.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

@@ -39,7 +39,6 @@ fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     let places = (0..NODES)
         .map(|node| space.create(&ids[node % ids.len()], Node { next: Far::null(), value: node as u64 }));
     let places = places.collect::<indelible::Result<Vec<_>>>()?;
-    // Each pointer leads to the other object.
     let mut order = order();
     if ids.len() == 2 {
         let (even, odd): (Vec<usize>, Vec<usize>) = order.iter().partition(|node| *node % 2 == 0);
@@ -70,7 +69,6 @@ fn walk(space: &Space, home: &[u8; 16], first: Far<Node>) -> Result<u64> {
     Ok(sum)
 }
 
-/// As `walk`, between two objects through two looked-up entries.
 fn walk_ways(space: &Space, homes: [&[u8; 16]; 2], first: Far<Node>) -> Result<u64> {
     let mut at = space.get(homes[0], first)?;
     let there = space.home(homes[0])?.way(at.next.index())?;
@@ -144,7 +142,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let bar = progress(rounds, "pointers");
     let mut floor = Samples::default();
     let mut samples: [Samples; ROWS.len()] = Default::default();
-    // The first round takes page faults and fills caches.
     for round in 0..=rounds {
         let mut took = [0.0; ROWS.len()];
         let base = each(repeat * NODES, || Ok((0..repeat).map(|_| walk_plain(black_box(&nodes))).sum()))?;

@@ -212,7 +212,6 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     Ok(kept)
 }
 
-/// With that process's output.
 fn beside_reader(
     pool: &Pool,
     medium: Medium,

@@ -76,7 +76,6 @@ fn transactions(environment: &Environment, medium: Medium, section: &mut Section
         let mut samples = [(); Mode::ALL.len()].map(|()| Samples::default());
         let budget = environment.budget(Duration::from_secs(8), Duration::from_millis(400));
         let mut done = 0;
-        // The first turn warms up.
         while budget.allows(done, 4) {
             for (table, samples) in tables.iter_mut().zip(&mut samples) {
                 let (took, result) = environment.clock.time(|| table.run(workload, count));

@@ -52,7 +52,6 @@ pub struct Place<'a> {
 }
 
 pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dram::open };
-/// Baselines of losses.
 pub const IN_PLACE: Contestant = Contestant { name: "in place", atomic: false, open: in_place::open };
 pub const OWN: Contestant = Contestant { name: "indelible", atomic: true, open: own::open };
 pub const FILES: Contestant = Contestant { name: "files, fsync", atomic: false, open: files::open };

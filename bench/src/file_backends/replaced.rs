@@ -11,7 +11,6 @@ struct Replaced(PathBuf);
 
 struct Open {
     path: PathBuf,
-    /// `None` before the first update.
     file: Option<File>,
     len: u64,
 }

@@ -13,7 +13,6 @@ pub struct PageFloor {
 impl PageFloor {
     /// `None`: the processor lacks `clwb`.
     pub fn new(pages: usize) -> Option<Self> {
-        // One page more, as the vectors are not aligned.
         let bytes = || vec![1; (pages + 1) * PAGE];
         has_write_back().then(|| PageFloor { from: bytes(), to: bytes() })
     }

@@ -35,7 +35,6 @@ pub trait Kernel {
 
     fn fill(&self, arrays: Arrays<'_, '_>);
 
-    /// Steps of the performance-critical loop.
     fn steps(&self) -> usize;
 
     fn touches(&self, step: usize, touch: Touch<'_>);
@@ -60,7 +59,6 @@ mod tests {
 
     fn run(kernel: &dyn Kernel, threads: usize) -> Vec<Vec<u8>> {
         let crew = crew(threads).unwrap();
-        // Words, so that rows are aligned.
         let mut memory: Vec<Vec<u64>> = kernel.lengths().iter().map(|len| vec![0; len.div_ceil(8)]).collect();
         let mut arrays: Vec<&mut [u8]> =
             memory.iter_mut().map(|words| zerocopy::IntoBytes::as_mut_bytes(words.as_mut_slice())).collect();

@@ -21,7 +21,6 @@ pub fn each_row<T: Number>(
     crew: &Crew,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    // A few pieces per thread even out delays.
     let share = (rows.len() / width).div_ceil(crew.current_num_threads() * 4).max(1);
     let piece = |number: usize, rows: &mut [T]| {
         for (row, numbers) in rows.chunks_exact_mut(width).enumerate() {

@@ -60,7 +60,6 @@ impl Opened {
     }
 }
 
-/// Ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, atomic: true, open: own::open },
     Contestant { name: "indelible, explicit", own: true, atomic: true, open: own::open_explicit },

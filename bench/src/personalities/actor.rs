@@ -127,10 +127,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Each step once; times are by kind.
     pub fn round(&mut self, backend: &dyn FileBackend, log: Option<&Journal<'_>>) -> Result<()> {
         let mut open: Option<(Box<dyn File + '_>, usize)> = None;
-        // The first write to a new file decides its size.
         let mut first = 0;
         for step in self.personality.steps {
             let at = self.random.below(self.present.len() as u64) as usize;

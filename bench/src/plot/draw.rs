@@ -13,7 +13,7 @@ const SIZE: (u32, u32) = (710, 560);
 const LEGEND: usize = 250;
 const LETTER: usize = 8;
 const LINE: i32 = 22;
-/// Distinguishable with few colours seen (Okabe and Ito); the last, a brown, is for one more curve.
+/// Distinguishable with few colours seen (Okabe and Ito); the last, a brown, is one more.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -152,7 +152,6 @@ impl Decades {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;
         let lines = powers.flat_map(|power| numbers.iter().map(move |n| f64::from(power) * step + n.log10()));
-        // Counts are whole.
         let is_whole = |number: f64| number > 0.5 && (number - number.round()).abs() < number * 1e-9;
         let whole = |line: f64| self.unit != Unit::Count || is_whole(10_f64.powf(line));
         lines.filter(|line| self.range.contains(line) && whole(*line)).collect()

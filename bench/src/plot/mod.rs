@@ -110,7 +110,6 @@ mod tests {
         let plot = Plot::of(&table, "f", "pages", "time", &["who"]);
         assert_eq!(plot.curves.len(), 2);
         assert_eq!(plot.curves[0].points[1], Point { x: 10.0, y: 100.0, low: 50.0, high: 200.0 });
-        // Unmeasured cells are not drawn.
         assert_eq!(plot.curves[1].points.len(), 1);
         assert_eq!(plot.only(|name| name == "b").curves.len(), 1);
     }

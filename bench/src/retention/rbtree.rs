@@ -15,7 +15,6 @@ struct Node<E> {
 
 #[repr(C)]
 struct Head<E> {
-    /// The shared leaf; a removal stores to its parent.
     leaf: Link<E>,
     /// Without an entry; the tree is its first slot.
     root: Link<E>,

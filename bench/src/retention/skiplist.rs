@@ -11,7 +11,6 @@ struct Node<E> {
     next: [*mut Node<E>; LEVELS],
 }
 
-/// The first node has no entry.
 pub struct SkipList<E>(*mut Node<E>, PhantomData<E>);
 
 impl<E> Clone for SkipList<E> {
@@ -121,7 +120,6 @@ impl<S: Space, E: Entry<S>> Map<S, E> for SkipList<E> {
         // SAFETY: nodes of the list, each of which is used once more.
         unsafe {
             let head = node::<S, Node<F>>(space);
-            // Per level, the last new node and the next old one.
             let (mut last, mut next) = ([head; LEVELS], (*self.0).next);
             while !next[0].is_null() {
                 let old = next[0];

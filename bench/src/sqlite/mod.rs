@@ -41,7 +41,6 @@ impl Mode {
         matches!(self, Mode::Object | Mode::Tickets)
     }
 
-    /// Opens a database with SQLite's defaults for the mode.
     pub fn open(self, folder: &Path, name: &str) -> Result<Connection> {
         register();
         let connection = match self {

@@ -102,7 +102,6 @@ impl Table {
         let rank = self.zipf.rank(&mut self.random);
         match latest {
             true => self.rows - 1 - rank.min(self.rows - 1),
-            // Scattered, as in YCSB.
             false => rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.loaded,
         }
     }

@@ -62,7 +62,6 @@ impl Heap {
         (self.0 + 1 + EXACT + bits - u64::from(EXACT.trailing_zeros()), 1 << bits)
     }
 
-    /// With any values.
     pub fn alloc<T: Words>(self, tx: &mut T, words: u64) -> Outcome<u64> {
         let (list, words) = self.list(words);
         let free = tx.get(list)?;

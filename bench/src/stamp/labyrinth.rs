@@ -129,7 +129,6 @@ impl Kernel for Labyrinth {
         for (path, ((from, to), length)) in self.paths.iter().zip(&lengths).enumerate() {
             let own = |cell: usize| grid[cell] == Labyrinth::mark(path);
             let count = (0..grid.len()).filter(|cell| own(*cell)).count() as u64;
-            // Only the path's own cells are free in this copy.
             let picture: Vec<u64> = (0..grid.len()).map(|cell| u64::from(!own(cell))).collect();
             let way = self.way(&picture, (*from, *to)).map_or(0, |way| way.len() as u64);
             let right = if *length == NO_WAY { count == 2 } else { count == *length && way == *length };

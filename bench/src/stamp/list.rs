@@ -8,7 +8,6 @@ const VALUE: u64 = 1;
 const NEXT: u64 = 2;
 const NODE: u64 = 3;
 
-/// By the word that names the first node.
 #[derive(Clone, Copy)]
 pub struct List(pub u64);
 

@@ -10,7 +10,6 @@ const LEFT: u64 = 2;
 const RIGHT: u64 = 3;
 const NODE: u64 = 4;
 
-/// By the word with the root.
 #[derive(Clone, Copy)]
 pub struct Map(pub u64);
 

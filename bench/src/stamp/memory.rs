@@ -259,7 +259,6 @@ pub struct ReliableWorker<'m>(&'m TxObject<Cells>);
 impl Reliable {
     pub const SIZE: u64 = size_of::<Cells>() as u64;
 
-    /// Each page is touched, as in other memories.
     pub fn attach(pool: &Pool, name: &str) -> Outcome<Self> {
         let memory = Reliable(pool.attach_transactional(name)?);
         let mut worker = memory.worker();

@@ -266,7 +266,6 @@ pub fn refine<T: Words>(tx: &mut T, heap: Heap, at: u64) -> Outcome<(Vec<u64>, b
         put => put,
     };
     match put {
-        // It may still be there.
         Put::In(mut new) => {
             new.push(at);
             Ok((new, true))

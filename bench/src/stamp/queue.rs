@@ -7,7 +7,6 @@ const VALUE: u64 = 0;
 const NEXT: u64 = 1;
 const NODE: u64 = 2;
 
-/// By the word that names the first node; the next word names the last.
 #[derive(Clone, Copy)]
 pub struct Queue(pub u64);
 

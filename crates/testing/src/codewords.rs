@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Sums of up to three pairs, by their remainder of the check.
 struct Sums {
     exact: HashMap<u64, u128>,
     /// A bit for each, at its hash: most look-ups end here.

@@ -227,7 +227,6 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut pages = Tiles::default();
     let mut addresses = Tiles::default();
     let mut slots = BTreeSet::new();
-    // For each base: its users, found and counted.
     let mut users: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut listed = 0;
     let mut from = Some((0, 0));

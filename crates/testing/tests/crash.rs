@@ -78,7 +78,6 @@ fn run(broken: Broken, tear_unit: TearUnit) -> Result<CrashReport, CrashFailure>
 fn a_correct_protocol_passes() {
     let report = run(Broken::Nothing, TearUnit::Sector).unwrap();
     assert_eq!((report.points, report.points_skipped), (16, 0));
-    // Record and data fit a unit each: each commit is 4 steps, each its own image.
     assert_eq!(report.distinct, 1 + 3 * 3);
     assert!(report.images > report.distinct);
 }

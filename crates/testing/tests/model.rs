@@ -10,7 +10,6 @@ fn medium(tear_unit: TearUnit) -> SimMedium {
     SimMedium::new(LEN, SimConfig { tear_unit, ..SimConfig::default() })
 }
 
-/// One byte per offset, for every image of a cut now.
 fn cuts_now(medium: &SimMedium, offsets: &[u64]) -> BTreeSet<Vec<u8>> {
     let before = medium.events().last().map_or(0, |(seq, _)| seq + 1);
     let limits = Limits { exhaustive: 1 << 16, ..Limits::default() };
@@ -221,7 +220,6 @@ fn a_failed_durable_write_loses_earlier_writes_of_its_units_and_is_known_to_othe
     }
 }
 
-/// A page written again stays.
 #[test]
 fn an_evicted_page_shows_what_is_durable() {
     let mut seen = BTreeSet::new();

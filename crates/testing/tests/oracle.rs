@@ -6,7 +6,6 @@ use indelible_testing::oracle::{
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium, sparse};
 
-/// A psync concerns the caller's objects alone.
 #[test]
 fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     let psync = Step::Psync { objects: vec![2, 3, 2] };
@@ -432,7 +431,6 @@ fn a_repair_that_fails_gives_nothing_up() {
     let kinds =
         [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Reserve, OpKind::Verify];
     let mut met = 0;
-    // A check reads hundreds of times before the first write.
     for (nth, kind) in (0..500).flat_map(|nth| kinds.map(|kind| (nth, kind))) {
         if nth > 16 && (kind != OpKind::Read || nth % (3 * sparse(2) as u64) > 0) {
             continue;

@@ -97,8 +97,7 @@ impl Chosen {
     }
 }
 
-/// Results of numbered work, counted in order up to the aim, so that counts do not depend on the
-/// threads' speed.
+/// Results of numbered work in order, so that counts do not depend on the threads' speed.
 #[derive(Default)]
 struct InOrder {
     waiting: BTreeMap<u64, Result<Judged, String>>,
@@ -276,7 +275,6 @@ fn on_demand(
     if from == 0 {
         bar.set_message("short programs of objects on demand");
         let short = || kinds.iter().flat_map(|kind| Demand::short(*kind, plan.seed));
-        // Each on one medium; a campaign makes every image.
         let whole = plan.stride == 1;
         let programs: Vec<_> = short().step_by(if whole { 1 } else { kinds.len() + 1 }).collect();
         let short = in_order(plan.threads, u64::MAX, programs.len() as u64, None, bar, |number| {

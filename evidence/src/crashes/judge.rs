@@ -243,7 +243,6 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
             if !seen.insert((image.digest(), image.marks().len())) {
                 continue;
             }
-            // The last recovery finds the state promised at the first cut.
             let judged = |inner: &CrashImage, _| {
                 judge_by(&inner.medium(), |found| committed.judge(&image, found)).map(drop)
             };

@@ -200,7 +200,6 @@ impl Storm {
     }
 }
 
-/// Kills the processes on drop.
 struct Victims(Vec<Victim>);
 
 impl Drop for Victims {

@@ -183,7 +183,6 @@ impl Disk {
         true
     }
 
-    /// Works again, after a power cut if `power`.
     pub(crate) fn mend(&self, power: bool) {
         let mut state = self.state();
         let State { base, over, tape, faults, .. } = &mut *state;

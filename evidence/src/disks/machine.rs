@@ -194,7 +194,6 @@ impl Machine {
         run("mount", &["-i", "-t", self.kind.word(), "-o", options, &self.device, text(&at)?]).map(drop)
     }
 
-    /// Unmounts; killed processes may hold the mount for a moment.
     pub(crate) fn unmount(&self) -> Result<()> {
         let at = self.path("mounted");
         let begin = Instant::now();

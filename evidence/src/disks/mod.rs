@@ -194,7 +194,6 @@ impl Disks {
     }
 }
 
-/// Controls first: a campaign that notices nothing need not go on.
 fn tasks(kinds: &[Kind], failing: bool) -> Vec<Task> {
     let mut tasks: Vec<Task> = kinds.iter().map(|kind| Task::LostFlushes(*kind)).collect();
     #[cfg(feature = "mutants")]

@@ -58,7 +58,6 @@ impl Pages {
     }
 }
 
-/// (page number, offset in the page, part of the range).
 fn pieces(at: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -19,9 +19,7 @@ pub(super) enum Source {
 #[derive(Clone, Copy)]
 enum Outcome {
     Repaired,
-    /// Several words explain it.
     Refused,
-    /// No word explains it.
     Lost,
     /// Taken for another word with less damage.
     Mistaken,

@@ -22,7 +22,6 @@ pub(super) struct Plan<'a> {
 }
 
 enum Piece {
-    /// Each damage with this lowest bit.
     Each(u32),
     /// Parts of a codeword: 7 of its ones have two explanations; more look like the fewer others.
     Parts(u128),
@@ -124,7 +123,6 @@ fn sample(judge: &mut Judge<'_>, bits: &RangeInclusive<u32>) {
     judge.damage(Source::Random, damage);
 }
 
-/// Binomial coefficient.
 fn choose(of: u64, some: u64) -> u64 {
     (0..some).fold(1, |ways, done| if done < of { ways * (of - done) / (done + 1) } else { 0 })
 }

@@ -48,7 +48,6 @@ struct Under {
     /// The third argument, and the first piece's length and place: a program may rely on a call to
     /// preserve them.
     third: u64,
-    /// The pool, as opposed to memory of objects.
     pool: bool,
     /// The inode and pages of a `fallocate`.
     pages: Option<(u64, Range<u64>)>,
@@ -226,7 +225,6 @@ impl Tracer<'_> {
                 ptrace::setregs(pid, regs)?;
             }
             Fault::Short => {
-                // Half of the first piece only.
                 let (at, mut len) = (args[1] + 8, [0; 8]);
                 memory(pid)?.read_exact_at(&mut len, at)?;
                 memory(pid)?.write_all_at(&u64::from_ne_bytes(len).div_ceil(2).to_ne_bytes(), at)?;

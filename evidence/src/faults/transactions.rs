@@ -152,7 +152,6 @@ impl Transactions<'_> {
         }
     }
 
-    /// Works until all is done; `false`: reopen the pool.
     fn steps(&self, heaps: [TxHeap; 2], progress: &mut Progress) -> Result<bool, Trouble> {
         loop {
             match self.found(&heaps) {

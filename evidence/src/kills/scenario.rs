@@ -217,7 +217,6 @@ impl Scenario {
         if self.place.can_be_full()
             && seen.said.iter().any(|said| matches!(said, Said::Failed { untouched: true, .. }))
         {
-            // An attach may need a lane, which needs space.
             self.count("recoveries that waited for space", 1);
             self.account("judge", &seen)?;
             self.place.relieve()?;

@@ -17,7 +17,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Signals to a child: after so many lines, then so many idle turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
-    /// Stops in order, each with idle turns until it continues.
     pub(crate) stops: VecDeque<(usize, u32)>,
     pub(crate) death: Option<(usize, u32)>,
 }
@@ -41,7 +40,6 @@ pub(crate) enum End {
     /// By itself after a failed allocation.
     Aborted,
     Hung,
-    /// By a panic or fault.
     Crashed(i32),
 }
 

@@ -40,7 +40,6 @@ enum Victims {
     Both,
 }
 
-/// Of four kills three are of producers.
 const ROUNDS: [Victims; 4] = [Victims::Producers, Victims::Producers, Victims::Collectors, Victims::Both];
 
 impl Messages {
@@ -69,7 +68,6 @@ impl Messages {
     }
 }
 
-/// The processes of a round, killed on drop.
 struct Crew<'a> {
     path: &'a Path,
     producers: Vec<std::process::Child>,

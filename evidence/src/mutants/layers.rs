@@ -205,7 +205,6 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
 
 fn failing_programs(pools: &Pools) -> Verdict {
     for (name, start, program) in short() {
-        // Only one of the media loses blocks.
         for (medium, stride) in MEDIA.into_iter().zip([50, 12]) {
             sweep(pools.get(start, medium), &program, SEED, stride)
                 .map_err(|cause| format!("{name}: {cause}"))?;

@@ -58,7 +58,6 @@ fn damaged_nodes() -> Verdict {
         let record = |medium: &SimMedium| drop(repair(medium));
         let judge = |image: &CrashImage| {
             let medium = image.medium();
-            // The next process continues the half-done repair.
             repair(&medium)?;
             new_is_zero(&medium)
         };

@@ -67,7 +67,6 @@ fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     [(TESTS, "scenarios made for the rule")].into_iter().chain(layers).chain(programs).chain(recorded)
 }
 
-/// A panic is a verdict, too.
 fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     let run = || catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".into()));
     match mutant {
@@ -76,7 +75,6 @@ fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     }
 }
 
-/// In the short form until enough noticed it.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
     let rule = mutant.map_or("", Mutant::rule);

@@ -172,7 +172,6 @@ fn counts(records: &[Record]) -> String {
     out.join("\n\n")
 }
 
-/// With a comma between thousands.
 fn grouped(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }

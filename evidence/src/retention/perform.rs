@@ -122,7 +122,6 @@ fn open_config(
     }
 }
 
-/// A chain whose last converter makes its value and fails.
 fn fail_to_convert(heap: &mut Heap, version: u8) -> indelible::Result<()> {
     fn failing<T>(made: Converted<T>) -> Converted<T> {
         made.and_then(|_| Err("not this one".into()))

@@ -31,7 +31,6 @@ pub(super) struct Config {
     pub(super) version: u8,
     pub(super) title: String,
     pub(super) servers: Vec<Server>,
-    /// Since version 3.
     pub(super) seconds: u32,
 }
 

@@ -38,7 +38,6 @@ impl Pages {
         Pages { count, size: SIZE }
     }
 
-    /// First byte of a page: spread over the object, behind the counting one.
     fn at(self, page: u64) -> u64 {
         let apart = self.size / PAGE / (self.count + 1);
         (page + 1) * apart * PAGE

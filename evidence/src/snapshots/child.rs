@@ -65,7 +65,6 @@ pub(crate) struct Child {
     pub(crate) end: bool,
 }
 
-/// A snapshot or a copy, and the changes between which it was made.
 #[derive(Clone, Copy)]
 struct Kept {
     made: (u64, u64),

@@ -43,7 +43,6 @@ pub(super) fn many(
     compare(pool, &rounds)?;
     let kept = rounds.split_off(rounds.len() / 2);
     rounds.iter().try_for_each(|round| pool.destroy(&name(*round)))?;
-    // Collects beside the writer.
     let object = pool.attach(OBJECT)?;
     let (_, merged) = timed(|| Ok(pool.collect(&mut |_, _| {})?))?;
     object.detach()?;

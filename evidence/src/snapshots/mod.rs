@@ -50,7 +50,6 @@ pub(crate) struct Snapshots {
 
 struct Scale {
     rounds: u64,
-    /// Of each side.
     pages: u64,
     changes: u64,
     snapshots: u64,
@@ -295,7 +294,6 @@ impl Scene<'_> {
                 let child = start(reader)?;
                 let (beside, seen) = thread::scope(|scope| {
                     let watched = scope.spawn(|| watch(child, Fate::default(), &|| false));
-                    // It has attached and reads its first pages.
                     thread::sleep(Duration::from_millis(500));
                     (rate(pool, window), watched.join().expect("it does not panic"))
                 });
@@ -369,7 +367,6 @@ fn rate(pool: &Pool, time: Duration) -> Result<f64> {
     Ok(psyncs as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Waits at most a minute.
 fn until(happened: impl Fn() -> Result<bool>) -> Result<()> {
     let begin = Instant::now();
     while !happened()? {

@@ -4,7 +4,6 @@ use anyhow::Result;
 use indelible_record::add;
 use std::collections::BTreeMap;
 
-/// In microseconds.
 #[derive(Default)]
 pub(super) struct Times(Vec<f64>);
 

@@ -34,7 +34,6 @@ pub(crate) struct Child {
     pub(crate) judge: bool,
 }
 
-/// (place, bytes) of one round.
 fn round(seed: u64, number: u64, grain: usize) -> Vec<(usize, Vec<u8>)> {
     let mut rng = mixed(seed, number, 7);
     (0..rng.usize(1..4))
@@ -106,7 +105,6 @@ impl Child {
             words.len()
         );
         for at in words.into_iter().take(6) {
-            // The last round with this value of the word.
             let mut bytes = vec![0; LEN];
             let mut last = (found[at..at + 8] == bytes[at..at + 8]).then_some(0);
             let mut stored = Vec::new();

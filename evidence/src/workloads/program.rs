@@ -33,7 +33,6 @@ pub(crate) struct Workload {
 
 #[derive(Clone)]
 struct Kept {
-    /// The object whose addresses it has.
     first: String,
     snapshot: bool,
 }

@@ -29,12 +29,10 @@ pub(crate) fn holds(ring: &Ring, number: u64) -> bool {
     ring[word(number)].load(Ordering::Acquire) >= number
 }
 
-/// The last number of a ring, which must hold all before it.
 pub(crate) fn last(ring: &[u64]) -> Result<u64, String> {
     let last = ring.iter().copied().max().unwrap_or(0);
     for back in 0..WORDS as u64 {
         let (number, holds) = (last.saturating_sub(back), ring[word(last + WORDS as u64 - back)]);
-        // In the first round the rest is zeros.
         if holds != number {
             return Err(format!("torn: up to {last}, but {holds} where {number} belongs"));
         }

@@ -17,7 +17,6 @@ pub struct Case {
     pub pages: Samples,
     pub faults: Samples,
     pub parts: [Samples; PARTS.len()],
-    /// Per sync: pages compared, changed ones, logged bytes.
     pub work: [Samples; 3],
 }
 

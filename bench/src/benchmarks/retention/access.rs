@@ -18,7 +18,6 @@ const ROOTS: usize = 1_000;
 const FIRST: f64 = 60.0;
 const ROOT: f64 = 1_000.0;
 
-/// A struct with a field of a later version.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -101,7 +100,6 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
     let mut heap = Heap::format(pool.attach("heap")?)?;
     let mut order: Vec<usize> = (0..count).collect();
     let mut found = Found::default();
-    // The first round takes page faults.
     for round in 0..=rounds {
         Random::new(round).shuffle(&mut order);
         let mut blocks = Vec::with_capacity(count);

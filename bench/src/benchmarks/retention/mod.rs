@@ -19,7 +19,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     parts::run(environment, &mut contestants, section)?;
     sizes::run(environment, &mut contestants, section)?;
     let has_pmem = contestants.has_pmem();
-    // TPC-C needs their memory.
     drop(contestants);
     tpcc::run(environment, has_pmem, section)
 }

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 const ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(60);
-/// Shares of a thousand.
 const SHARES: [usize; 4] = [1, 10, 100, 1_000];
 
 #[derive(Clone, Copy)]

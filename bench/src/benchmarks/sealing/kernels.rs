@@ -98,7 +98,6 @@ pub fn on(
             let measuring = place.options(PredictionDepth::Auto).measure_prediction(true);
             let way = Way::Sealed(PredictionDepth::Auto);
             let measured = compute(measuring, way).run(&mut Outcome::default())?;
-            // `min` ignores NaN.
             accuracy = accuracy.min(measured.accuracy().unwrap_or(f64::NAN));
             coverage = coverage.min(measured.coverage().unwrap_or(f64::NAN));
             let plain = outcomes[0].time.median();

@@ -28,7 +28,6 @@ impl<'a> Place<'a> {
         self.model.map_or(self.medium.word(), |model| &model.name)
     }
 
-    /// For names of files.
     pub fn short(&self) -> &'a str {
         self.model.map_or(self.medium.short(), |model| &model.short)
     }

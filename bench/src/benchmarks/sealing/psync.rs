@@ -25,7 +25,6 @@ const COLUMNS: [(&str, Unit); 7] = [
 
 fn once(environment: &Environment, object: &mut Object, round: usize, len: usize) -> Result<f64> {
     let at = round * 7 % (SIZE / PAGE) * PAGE;
-    // A page gets another value in each turn.
     object.range_mut(at..at + len).fill((round % 251) as u8);
     let (took, done) = environment.clock.time(|| object.psync());
     done?;

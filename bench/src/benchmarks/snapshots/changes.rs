@@ -51,7 +51,6 @@ pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &
             object.detach()?;
             if shared {
                 pool.destroy(SNAPSHOT)?;
-                // All pages are its own again.
                 pool.collect(&mut |_, _| {})?;
             }
         }

@@ -16,7 +16,6 @@ use std::time::Instant;
 
 const LINES: u64 = 4096;
 const THREADS: [usize; 2] = [1, 8];
-/// The smallest write of a disk.
 const SECTOR: usize = 512;
 /// Relative to libpmemobj and to a durable write; commits of 8 threads relative to each.
 const TO_PMEMOBJ: f64 = 0.5;

@@ -43,7 +43,6 @@ struct Times {
     on_demand: [Samples; 2],
     durable: [Samples; 2],
     pmem: [Samples; 2],
-    /// libpmemobj with snapshots of whole elements.
     whole: [Samples; 2],
 }
 

@@ -18,7 +18,6 @@ impl Object {
         Ok(Object { pool: Some(environment.pool(medium, &name, POOL)?), class })
     }
 
-    /// Calls `what` with the zeroed object, then detaches it.
     pub fn fresh<R>(&self, what: impl FnOnce(&Reliable) -> Result<R>) -> Result<R> {
         let pool = self.pool.as_ref().ok_or("the pool is gone")?;
         pool.create_with("words", &CreateOptions::new(Reliable::SIZE).class(self.class))?;

@@ -7,7 +7,6 @@ use crate::Result;
 use heed::types::U64;
 use heed::{Database, Env, EnvOpenOptions};
 
-// Its own order is that of bytes.
 type Key = U64<heed::byteorder::BigEndian>;
 
 struct Lmdb {

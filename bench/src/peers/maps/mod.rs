@@ -110,7 +110,6 @@ impl Opened {
     }
 }
 
-/// Ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, what: own::what, open: own::open },
     Contestant { name: "indelible, explicit", own: true, what: own::what, open: own::open_explicit },

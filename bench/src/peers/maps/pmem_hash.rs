@@ -58,7 +58,6 @@ impl PmemHash {
         self.0.root().cast()
     }
 
-    /// The pointer to the chain of the key.
     fn bucket(&self, key: u64) -> *mut u64 {
         // SAFETY: (1).
         unsafe {

@@ -38,7 +38,6 @@ type Node = *mut Inner;
 struct PmemTree(Pmem);
 
 pub fn open(place: &Place<'_>) -> Result<Opened> {
-    // All zero: no node.
     on_pmem(place, size_of::<Root>(), |pmem| Ok(PmemTree(pmem)), PmemTree)
 }
 

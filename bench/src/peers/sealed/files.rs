@@ -15,7 +15,6 @@ struct Pages {
     file: File,
     pages: usize,
     beneath: Option<PathBuf>,
-    /// Unmounted last.
     _mounted: Option<Mounted>,
 }
 

@@ -8,7 +8,6 @@ use indelible::{CreateOptions, MediumKind, Object, Pool, PoolOptions, SealKey};
 struct Own {
     pool: Pool,
     sealed: bool,
-    /// `None` between two attaches.
     object: Option<Object>,
 }
 
@@ -32,7 +31,6 @@ fn open(place: &Place<'_>, sealed: bool) -> Result<Opened> {
     let create = if sealed { create.sealed(&key()?, "benchmark") } else { create };
     pool.create_with("pages", &create)?;
     let mut own = Own { pool, sealed, object: None };
-    // All pages exist, as in a file.
     let object = own.attached()?;
     object.as_mut_slice().chunks_exact_mut(PAGE).for_each(|page| page[PAGE - 1] = 1);
     object.psync()?;

@@ -42,7 +42,6 @@ struct Functions {
 struct SqlCipher {
     functions: Functions,
     dir: PathBuf,
-    /// Null between two connections.
     database: Handle,
 }
 

@@ -175,7 +175,6 @@ impl<S: Space, N: Node<S>> Loader<'_, S, N> {
         })
     }
 
-    /// One order per customer; the last ones are undelivered.
     fn orders(&mut self, district: u32, warehouse: u32) -> Result<()> {
         let scale = self.scale;
         let mut customers: Vec<u32> = (0..scale.customers).collect();

@@ -43,7 +43,6 @@ where
     }
 }
 
-/// The first version's nodes in the manual model.
 type Before = Plain32<Body, ORDER>;
 
 fn round<S: Space, V: Versions<S, ORDER, Rest = Body>>(

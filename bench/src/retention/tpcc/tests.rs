@@ -55,7 +55,6 @@ fn programs_of_all_models_leave_the_same_consistent_database() {
     }
 }
 
-/// Few keys fill and empty nodes.
 fn tree_is_a_map<N: Node<Own>>(space: &mut Own) {
     let (mut map, mut random) = (BTreeMap::new(), Random::new(3));
     // SAFETY: a tree in the space.
@@ -138,13 +137,11 @@ fn each_condition_is_noticed_where_it_does_not_hold() {
         let account = (*customer).account;
         broken(10, &raw mut (*customer).account.balance, account.balance + 1, database, space);
         broken(12, &raw mut (*customer).account.paid, account.paid + 1, database, space);
-        // The oldest order is delivered, the newest one is not.
         let oldest = database.row::<_, Order>(Table::Orders, scale.order(0, 0), space);
         broken(4, &raw mut (*oldest).lines, (*oldest).lines + 1, database, space);
         broken(5, &raw mut (*oldest).carrier, 0, database, space);
         let line = database.row::<_, OrderLine>(Table::OrderLines, scale.line(0, 0, 0), space);
         broken(7, &raw mut (*line).delivered, 0, database, space);
-        // An order has a line that another one lacks.
         let newer = database.row::<_, Order>(Table::Orders, scale.order(0, 1), space);
         (*newer).lines -= 1;
         (*oldest).lines += 1;

@@ -141,7 +141,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// Of several of one name the middle one.
     unsafe fn customer(&mut self, district: u32, by: By) -> *mut Customer {
         let scale = self.scale();
         // SAFETY: the caller's promise.

@@ -37,7 +37,6 @@ pub fn failing(
             continue;
         }
         for (kind, most) in KINDS {
-            // Failing reads are all alike.
             let faults =
                 if matches!(kind, OpKind::Read | OpKind::Verify) { &FAULTS[..1] } else { &FAULTS[..] };
             for nth in 0..most {

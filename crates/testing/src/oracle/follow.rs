@@ -11,7 +11,6 @@ use std::sync::Arc;
 pub(super) struct Follower {
     store: Arc<Store>,
     reader: Reader,
-    /// The first layers. Unused for a sealed object.
     layers: Layers,
     object: usize,
     based: Vec<u8>,
@@ -54,7 +53,6 @@ impl Follower {
             Followed::Newest => true,
             Followed::Newer(lines) => {
                 for (offset, bytes) in lines.iter() {
-                    // A page logged whole exceeds the object, and so may its last line.
                     let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
                     let len = bytes.len().min(shown.len());
                     shown[..len].copy_from_slice(&bytes[..len]);

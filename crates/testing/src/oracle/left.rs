@@ -7,13 +7,11 @@
 use super::model::Model;
 use super::{PROCESSES, Step};
 
-/// (process, object).
 #[derive(Default)]
 pub(super) struct Left(Vec<(usize, usize)>);
 
 impl Left {
     pub(super) fn may_hold(&self, process: usize, call: &Step) -> bool {
-        // Only these calls recover.
         let (Step::Attach { object }
         | Step::Read { object }
         | Step::Resize { object, .. }

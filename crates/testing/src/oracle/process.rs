@@ -223,7 +223,6 @@ impl Process {
                 let now = follower.insert(Follower::begin(store, object)?);
                 seen.shown = Some((object, now.shown.clone()));
                 if now.has_the_name() {
-                    // A snapshot stays attached, and cannot be destroyed meanwhile.
                     seen.moved |= !follower.take().map_or(Ok(true), Follower::end)?;
                 }
             }

@@ -104,7 +104,6 @@ fn call(rng: &mut Rng) -> Step {
 }
 
 fn failing(rng: &mut Rng) -> Step {
-    // Reads are many, locks and verifications hardly matter: weights.
     let (kind, among) = match rng.u8(..12) {
         0..3 => (OpKind::WriteDurable, 3),
         3..6 => (OpKind::Barrier, 3),

@@ -9,7 +9,6 @@ pub trait Shrinks: Clone {
 }
 
 impl Shrinks for Step {
-    /// Faults are dropped first.
     fn simpler(&self) -> Vec<Step> {
         match self {
             Step::DieIn { step, .. } => vec![(**step).clone()],

@@ -200,7 +200,6 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 impl Actor<'_> {
     fn promise(&self, states: &[State]) {
-        // No operation of the medium in between: no other actor runs.
         let mut shared = lock(self.shared);
         shared.entries.push(Entry { actor: self.number, states: states.to_vec() });
         self.medium.mark(shared.entries.len() as u64 - 1);

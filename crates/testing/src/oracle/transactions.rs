@@ -337,7 +337,6 @@ impl Run<'_> {
         self.found(found)
     }
 
-    /// An attach shows one of the possible states, which becomes the only one.
     fn found(&mut self, (process, state, plain): (Attached, State, Vec<u8>)) -> Verdict {
         let (least, most) = (self.base + self.acknowledged as usize, self.base + self.told as usize);
         let is = |number: &usize| self.out.states[*number] == state;

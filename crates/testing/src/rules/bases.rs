@@ -27,7 +27,6 @@ fn shows(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// In the copy and in its origin.
 pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);

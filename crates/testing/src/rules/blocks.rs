@@ -230,12 +230,10 @@ fn direct_write_fails(published: u64) -> Verdict {
     Ok(())
 }
 
-/// It ended within a page.
 pub(super) fn the_last_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
     direct_write_fails(0)
 }
 
-/// It began within a published page of zeros.
 pub(super) fn the_first_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
     direct_write_fails(2560)
 }

@@ -18,7 +18,6 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
             beside.psync(1, 0, 9, 9).map_err(text)?;
         }
     }
-    // A later snapshot would absorb them.
     for name in ["s0", "s1", "s3", "s4"] {
         beside.other.destroy(name, KEY).map_err(text)?;
     }

@@ -288,7 +288,6 @@ pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
         }
         sim.fail_at(OpKind::Barrier, 0, Fault::Io);
         writers[0].checkpoint().unwrap_err();
-        // The pages are clean and lost; a second barrier reports no error.
         let _ = writers[1].checkpoint();
         std::mem::forget(writers);
         for choice in [Choice::None, Choice::Random(seed), Choice::All] {

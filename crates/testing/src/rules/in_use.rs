@@ -75,7 +75,6 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     Ok(())
 }
 
-/// The pool has both extents until the object is detached or remapped.
 pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
     on_each(|mut beside| {
         let free = |beside: &Beside| beside.other.info().map(|info| info.free / 4096).map_err(text);

@@ -86,7 +86,6 @@ impl Joined {
             before(self);
             let joined = self.joined();
             self.round(value)?;
-            // Two batches after the first let a cut tear between them.
             if self.joined() > joined + 1 {
                 return Ok(value);
             }

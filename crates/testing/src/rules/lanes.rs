@@ -33,7 +33,6 @@ pub(super) fn binding_ignored() -> Verdict {
             run.step(|_| psync(&mut a, &[(0, &[1; 5000])]))?;
             run.quiet(|_| a.detach())?;
             run.step(|store| store.destroy("a", KEY))?;
-            // The same slot, the same space, the same lane.
             run.step(|store| store.create("b", &of(5000)))?;
             let b = run.quiet(|store| store.attach_writer("b", KEY))?;
             run.quiet(|_| b.detach())?;

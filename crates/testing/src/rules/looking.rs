@@ -10,7 +10,6 @@ use indelible_store::error::Result;
 use indelible_store::store::{Store, Writer};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Above the reads of one look.
 const READS: u64 = 60;
 
 type Change = fn(&mut Beside) -> Result<()>;

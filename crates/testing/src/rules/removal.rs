@@ -249,7 +249,6 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
         return Err("not all that is gone was removed".into());
     }
     later.attach_writer("d", KEY).and_then(Writer::detach).map_err(text)?;
-    // A full pool reclaims gone objects.
     let (mut names, size) = (0.., 100_000);
     let full = loop {
         let name = format!("fill {}", names.next().unwrap_or(0));

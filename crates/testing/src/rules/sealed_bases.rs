@@ -92,7 +92,6 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
                 Err(error) => return Err(text(error)),
             }
         }
-        // Its own state, and all of the other's: both complete.
         if accepted != [0, (1 << all.len()) - 1] {
             let names = [into, from].map(|object| object.entry.name());
             return Err(format!("of {names:?} these mixtures are accepted: {accepted:?}"));

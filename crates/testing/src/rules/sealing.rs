@@ -107,7 +107,6 @@ pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     )
 }
 
-/// The error names the page.
 pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -168,7 +167,6 @@ pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
     Ok(())
 }
 
-/// The node above notices a removed subtree.
 pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);

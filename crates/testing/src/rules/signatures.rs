@@ -154,7 +154,6 @@ pub(super) fn a_seal_key_makes_no_state_of_a_signed_object() -> Verdict {
     forger.forge_page();
     forger.forge_nodes();
     is_refused(&forger.bytes, "a forged page", |error| *error == SealError::BadSignature)?;
-    // As of an object that was never signed.
     let key_page = shape(&forger.object).key_page();
     forger.page(key_page)[12] &= !2;
     forger.page(key_page)[128..192].fill(0);
@@ -197,7 +196,6 @@ pub(super) fn another_page_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
     is_refused(&forger.bytes, "a page", |error| matches!(error, SealError::Broken { page: FORGED, .. }))
 }
 
-/// The same for a leaf, and for the top.
 pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict {
     let made = made().map_err(text)?;
     for level in [0, 1] {

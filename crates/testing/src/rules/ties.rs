@@ -65,7 +65,6 @@ pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
         return Err("it has gone before the others".into());
     }
     is_sound(&medium, &store)?;
-    // The last object, to which both are tied, and one of them to the other.
     let reader = store.attach_reader("c", KEY).map_err(text)?;
     store.delete("c", KEY).map_err(text)?;
     store.reap().map_err(text)?;

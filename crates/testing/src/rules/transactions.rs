@@ -37,7 +37,6 @@ pub(super) struct Committing {
     store: Arc<Store>,
     commits: Commits,
     slots: [u64; 2],
-    /// Indexed by number.
     states: Vec<Snapshot>,
     progress: Vec<(usize, usize)>,
 }
@@ -193,7 +192,6 @@ pub(super) fn random_commits_are_a_prefix_after_a_power_cut() -> Verdict {
     })
 }
 
-/// One that exceeds the pool is refused before anything happens.
 pub(super) fn large_commits_get_room_first() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);

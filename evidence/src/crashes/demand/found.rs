@@ -10,7 +10,6 @@ pub(super) fn cell_of(number: usize) -> usize {
     8 + number * 5 % (CELLS - 8)
 }
 
-/// The transactions in an object, and the one that changed it last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) there: Set,

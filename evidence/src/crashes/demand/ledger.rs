@@ -17,7 +17,6 @@ pub(super) struct Ledger {
     pub(super) transactions: Vec<Transaction>,
     durable: Set,
     pub(super) moments: Vec<Moment>,
-    /// The object, and the transactions durable before.
     snapshots: BTreeMap<String, (usize, Set)>,
 }
 

@@ -14,7 +14,6 @@ pub(super) fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// Files of one pool's memory, removed on drop.
 #[derive(Clone)]
 pub(super) struct Memory {
     prefix: String,

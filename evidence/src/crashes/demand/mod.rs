@@ -57,7 +57,6 @@ enum Place {
     OnAbort,
     ThreadEnd,
     Elsewhere,
-    /// Within a transaction, where it is refused.
     Within,
 }
 

@@ -14,7 +14,6 @@ enum Kind {
 
 pub(super) struct Object {
     kind: Kind,
-    /// In a memory of its own.
     pub(super) apart: bool,
 }
 

@@ -118,7 +118,6 @@ impl World {
         done
     }
 
-    /// Steps of two processes, which switch at these operations.
     fn both(
         &self,
         own: &Mutex<Seat>,

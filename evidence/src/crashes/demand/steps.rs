@@ -80,7 +80,6 @@ impl World {
         let done = transaction(&parts, |tx| {
             for (object, attached) in objects {
                 let cells = attached.cells();
-                // Depends on everything before.
                 let before = tx.read(&cells[0])?;
                 debug_assert!(before < number as u64);
                 tx.write(&cells[0], number as u64)?;

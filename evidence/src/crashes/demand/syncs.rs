@@ -112,7 +112,6 @@ impl World {
         })
     }
 
-    /// A thread commits, and waits after its own state is gone.
     fn at_end(&self, life: &Life, object: usize, attached: &Arc<Object>) -> Verdict {
         let line = Line { life: life.number, apart: attached.apart };
         let (thread, selected) = (self.thread(), Selected::here());

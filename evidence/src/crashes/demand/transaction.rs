@@ -13,7 +13,6 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// Transactions of one process and memory, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) life: u32,

@@ -19,7 +19,6 @@ pub(super) const COPY: u64 = 2;
 pub(super) const AGAIN: u64 = 3;
 /// A psync of a copy. Words: number.
 pub(super) const CHANGE: u64 = 4;
-/// The end of a snapshot or copy. Words: number.
 pub(super) const END: u64 = 5;
 
 pub(super) const NUMBER: usize = 2;

@@ -10,7 +10,6 @@ use indelible::{ErrorKind, Object, Pool, psync_all};
 pub(super) struct Writer<'a> {
     pool: &'a Pool,
     history: &'a History,
-    /// `None` during a rollback.
     objects: [Option<Object>; MEMBERS],
     images: [Vec<u8>; MEMBERS],
     rng: fastrand::Rng,

@@ -136,7 +136,6 @@ impl Transfers {
                 let death = Some((0, self.rng.u32(0..400_000)));
                 self.judged(bank, Fate { death, ..Fate::default() }, &[])?;
             }
-            // After the last bank's recovery the pool must be clean.
             let last = if bank + 1 == BANKS { vec!["--end".to_owned()] } else { Vec::new() };
             let seen = self.judged(bank, Fate::default(), &last)?;
             if seen.end != End::Exit {
