@@ -48,7 +48,6 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // An ended one is left alone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

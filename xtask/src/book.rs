@@ -16,7 +16,6 @@ const SUMMARY: &str = "docs/book/SUMMARY.md";
 const SETTINGS: &str = "[book]\ntitle = \"Indelible\"\nlanguage = \"en\"\nsrc = \"src\"\n\n[output.html]\n\
                         preferred-dark-theme = \"navy\"\n";
 
-/// Builds it in the target folder.
 pub(crate) fn run() -> Result<Outcome> {
     let project = project()?;
     let folder = target().join("book");
@@ -158,7 +157,6 @@ mod tests {
         assert_eq!(linked("none ](here", |_| false), "none ](here");
     }
 
-    /// Every page below a folder of the project.
     fn pages(folder: &str) -> Vec<PathBuf> {
         let (mut found, mut folders) = (Vec::new(), vec![project().unwrap().join(folder)]);
         while let Some(folder) = folders.pop() {
@@ -174,7 +172,6 @@ mod tests {
         found
     }
 
-    /// Anchors of a page's headings.
     fn anchors(text: &str) -> Vec<String> {
         let headings = text.lines().filter(|line| line.starts_with('#'));
         let anchor = |line: &str| {

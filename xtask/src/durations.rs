@@ -8,7 +8,6 @@ use std::time::Duration;
 
 const TYPICAL: f64 = 0.4;
 
-/// By package, program and test.
 pub(crate) struct Durations(BTreeMap<String, f64>);
 
 impl Durations {
@@ -27,6 +26,7 @@ impl Durations {
     }
 
     /// # Errors
+    /// The file cannot be written.
     pub(crate) fn keep(&self) -> Result {
         let text = serde_json::to_string(&self.0).map_err(|error| error.to_string())?;
         std::fs::write(file(), text).map_err(|error| format!("{}: {error}", file().display()))

@@ -75,7 +75,6 @@ fn mutants(long: bool) -> Result {
 fn controls(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
-    // Writers that psync too early, on real file systems.
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())
 }
 

@@ -49,7 +49,6 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     // The store has no unsafe code, and AddressSanitizer ignores memory of objects: it would halve
     // the speed and see nothing.
     nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
-    // Building is not fuzzing.
     let begin = Instant::now();
     let worked = processor_seconds();
     let whole_pool = |target: &String| WHOLE_POOLS.contains(&target.as_str());

@@ -26,7 +26,6 @@ pub(crate) fn within<T>(limit: Duration, pid: u32, work: impl FnOnce() -> T) -> 
     })
 }
 
-/// The youngest first.
 fn kill(pid: u32) {
     children(pid).into_iter().for_each(kill);
     let other = i32::try_from(pid).ok().filter(|_| pid != std::process::id()).and_then(Pid::from_raw);

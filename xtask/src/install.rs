@@ -109,7 +109,6 @@ fn install_tm(profile: &str, lib: &Path) -> Result {
 fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     let rest = ["--profile", profile, "--message-format=json"];
     let arguments = match profile {
-        // Already built by tests.
         "dev" => package.of("build", &rest),
         _ => package.alone("build", &rest),
     };
@@ -170,7 +169,6 @@ fn pkg_config_tm() -> String {
     )
 }
 
-/// For programs that load the extension by path.
 fn pkg_config_sqlite() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nextension=${{libdir}}/libsqlite3-pmo.so\n\n\

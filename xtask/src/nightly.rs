@@ -27,7 +27,6 @@ pub(crate) fn components(names: &[&str]) -> Result {
 
 pub(crate) fn watch(mut command: Command, mut look: impl FnMut(&str)) -> Result {
     println!("== {command:?}");
-    // One pipe for both keeps the order of lines.
     let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let other = writer.try_clone().map_err(|error| error.to_string())?;
     command.stdin(Stdio::null()).stdout(writer).stderr(other);

@@ -36,7 +36,6 @@ impl Published {
         self.0.iter().filter_map(|package| package["name"].as_str())
     }
 
-    /// One cargo command with all names.
     fn compile(&self, command: &[&str]) -> Result<Outcome> {
         let mut arguments = command.to_vec();
         self.names().for_each(|name| arguments.extend(["-p", name]));
@@ -185,7 +184,6 @@ fn toolchain(version: &str) -> Option<String> {
     list.lines().filter_map(|line| line.split_whitespace().next()).find(is).map(str::to_owned)
 }
 
-/// Under any name.
 fn is_in_use(version: &str) -> bool {
     let output = cargo(&["--version"]).output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
     output.is_some_and(|said| said.starts_with(&format!("cargo {version}.")))

@@ -56,7 +56,6 @@ fn program(root: &Path, message: &serde_json::Value) -> Option<Program> {
 }
 
 impl Program {
-    /// Names of its tests that are not ignored.
     pub(crate) fn tests(&self) -> Result<Vec<String>> {
         let ignored = self.list(&["--ignored"])?;
         let mut tests = self.list(&[])?;

@@ -93,7 +93,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let mut command = nobody.command(&python);
     let package = nobody.project().join("crates/python");
     command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
-    // Nothing is written beside the tests.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
     // Tests mostly wait for processes: both runs together take little longer than one.
     let beside = Beside::start("tests of Python as an unprivileged user", &mut command)?;
@@ -149,7 +148,6 @@ impl Environment {
         command
     }
 
-    /// The search path with its programs first, maturin among them.
     pub(crate) fn path(&self) -> OsString {
         let old = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&old));

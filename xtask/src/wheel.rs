@@ -24,7 +24,6 @@ const MEMBERS: [&str; 7] = [
     ".dist-info/licenses/LICENSE-MIT",
 ];
 
-/// A program that uses the installed wheel; its argument is the path of a pool.
 const TRIAL: &str = "
 import sys, indelible
 pool = indelible.open(sys.argv[1], 64 << 20)

@@ -44,7 +44,6 @@ impl Sender {
     /// `false`: the loop has ended.
     pub(crate) fn send(&self, event: Event) -> bool {
         let sent = self.events.send(event).is_ok();
-        // A full pipe means that the loop is awake.
         let _ = (&*self.wake).write(&[0]);
         sent
     }

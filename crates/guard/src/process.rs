@@ -43,7 +43,6 @@ impl Process {
     /// If the connection's user may; never the guard's own, which may be registered with itself.
     pub(crate) fn kill(&self) {
         if self.peer.pid.unsigned_abs() != std::process::id() && self.user_may_end() {
-            // Errors are ignored: its death, or its connection's end, tells.
             let _ = pidfd_send_signal(&self.fd, Signal::KILL);
         }
     }

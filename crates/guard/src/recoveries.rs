@@ -88,7 +88,6 @@ mod tests {
 
     #[test]
     fn recoveries_of_one_user_do_not_stall_those_of_another() {
-        // Recoveries of users other than root and 9 wait for the gate.
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         let at_gate = gate.clone();
         let recover: Recover = Arc::new(move |departed| {

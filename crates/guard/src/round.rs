@@ -37,7 +37,6 @@ impl Round {
         self.open.insert(client, Open { pid: writer.pid, pool });
     }
 
-    /// Only if it has none.
     pub(crate) fn end(&mut self, client: u64, outcome: Outcome, bytes: u64, why: Option<String>) {
         if let Some(Open { pid, pool }) = self.open.remove(&client) {
             let microseconds = micros(self.begun.elapsed());

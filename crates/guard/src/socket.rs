@@ -68,7 +68,6 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // This guard still holds the lock.
         let _ = fs::remove_file(&self.path);
     }
 }

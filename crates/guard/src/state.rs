@@ -262,7 +262,6 @@ impl State {
 
     fn say(&mut self, id: u64, text: &str) {
         if let Some(mut client) = self.clients.remove(&id) {
-            // A client that does not read gets as much as fits into the socket.
             let _ = client.connection.send(text);
         }
     }

@@ -31,7 +31,6 @@ fn s1_09_a_death_publishes() {
     assert_eq!(rig.status().lost, 0, "{:?}", rig.notes.lock().unwrap());
 }
 
-/// The guard ends at any moment.
 #[test]
 fn writers_outlive_their_guard() {
     let mut rig = Rig::new(AMPLE);

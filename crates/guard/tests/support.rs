@@ -140,14 +140,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// `None`: it is dead.
     pub fn said(&mut self) -> Option<u64> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            // A line cut off by its death is ignored.
             if let Some((_, number)) = line.strip_suffix('\n').and_then(|line| line.split_once("ROUND ")) {
                 return Some(number.parse().unwrap());
             }

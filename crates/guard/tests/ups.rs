@@ -25,7 +25,6 @@ fn find(names: &[&str]) -> Option<PathBuf> {
 }
 
 impl Nut {
-    /// `None`, reported: the programs are not installed.
     fn start() -> Option<Nut> {
         let upsd = find(&["/lib/nut/upsd", "/usr/lib/nut/upsd", "/usr/sbin/upsd"]);
         let driver = find(&["/lib/nut/dummy-ups", "/usr/lib/nut/dummy-ups", "/usr/libexec/nut/dummy-ups"]);
@@ -55,7 +54,6 @@ impl Nut {
     }
 
     fn write(&self, name: &str, text: &str) {
-        // Atomically: the driver rereads it.
         let new = self.path("new");
         fs::write(&new, text).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o640)).unwrap();

@@ -107,7 +107,6 @@ pub(crate) fn a_block_freed_while_its_owner_looks() {
     let setup = Setup::new();
     let thread = setup.free(1);
     let owner = setup.caches[0];
-    // None is left: the span leaves the list, and returns with its first free block.
     let early = advance(owner);
     if early == (false, 0) {
         assert!(!setup.span.free_unheeded(0), "the owner has to look");

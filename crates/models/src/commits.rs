@@ -184,7 +184,6 @@ pub(crate) fn a_failed_write_fails_each_batch_that_it_carried<const WRITES: u32>
         let [(a, first), (b, second)] = others.map(|thread| thread.join().unwrap());
         let done = [first, second, last];
         let failed = done.contains(&false);
-        // Three batches take three writes, or two.
         assert!(failed || large.lane_use().commits <= u64::from(WRITES));
         let mut writers = [a, b, large];
         for writer in &mut writers {

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// The number of this attachment, and of a former one.
 const NOW: u32 = 7;
 const BEFORE: u64 = 6 << 32;
-/// loom's threads are never late.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 struct Guarded {

@@ -17,7 +17,6 @@ struct Queue {
     dead: [AtomicBool; 3],
 }
 
-/// Sleeps like the kernel: while the bell is armed.
 fn sleep(bell: &AtomicU32) {
     while bell.load(Ordering::Acquire) == Bell::ARMED {
         thread::yield_now();
@@ -142,7 +141,6 @@ pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
     assert_eq!((received, left_out), (vec![21], 1));
 }
 
-/// The producer fills the queue.
 pub(crate) fn messages_of_one_producer_come_in_order() {
     let queue = Arc::new(Queue::default());
     let producing = queue.clone();

@@ -125,9 +125,9 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         line.map_or((0, 0), |line| (line.words[word], line.changed(word)))
     }
 
-    /// Loads a word of an owned stripe.
-    ///
     /// # Safety
+    ///
+    /// Invariant 1.
     unsafe fn load_owned(&mut self, address: usize, newest: u32) -> Result<u64, Conflict> {
         let (own, changed) = self.own(address, newest);
         if changed == u8::MAX {

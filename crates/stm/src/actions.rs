@@ -25,7 +25,6 @@ impl Actions {
         forget(&mut self.aborted);
     }
 
-    /// In the order of registration.
     #[inline]
     pub(crate) fn committed(&mut self) {
         forget(&mut self.aborted);
@@ -34,7 +33,6 @@ impl Actions {
         }
     }
 
-    /// In reverse order.
     #[inline]
     pub(crate) fn aborted(&mut self) {
         forget(&mut self.committed);

@@ -76,7 +76,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
 
     #[inline]
     fn store(&self) {
-        // A thread that reads a changed word then sees that its stripe was owned.
         fence(Ordering::Release);
         for line in self.writes.lines.iter().filter(|line| !line.in_place) {
             for (word, changed) in line.changed_words() {

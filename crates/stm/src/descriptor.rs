@@ -191,7 +191,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.writes.lines.clear();
     }
 
-    /// Whatever the phase; a committed one ends as such.
     pub(crate) fn abort(&mut self) {
         let phase = self.phase;
         match phase {

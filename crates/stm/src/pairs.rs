@@ -139,7 +139,6 @@ mod tests {
     fn a_change_of_a_line_is_whole_pairs_in_one_or_two_lines() {
         let (memory, words) = eight_pairs();
         let base = memory.as_ptr().expose_provenance();
-        // A damaged word, which stays unchanged.
         memory[2].store(5, Ordering::Relaxed);
         let lines = |mask: u64| {
             // SAFETY: 8 pairs.

@@ -160,7 +160,6 @@ fn summary(round: &RoundReport) -> String {
     format!("{} {published} {} {bytes}", round.durable, round.microseconds)
 }
 
-/// As `pmo guard` does, in this process.
 fn recover(departed: &Departed) -> Result<(), String> {
     let pool = open(&departed.pool).map_err(|error| error.to_string())?;
     pool.recover_memory(departed.number).map(drop).map_err(|error| error.to_string())

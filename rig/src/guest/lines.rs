@@ -106,7 +106,6 @@ fn detected(path: &Path) -> Result<u32> {
 }
 
 fn changes(path: &Path, notes: &Receiver<(String, String)>) -> Result<u32> {
-    // With all lines off, half of the detectors report a failure at once.
     for _ in 0..2 * LINES.len() {
         notes.recv_timeout(PATIENCE).context("a detector says nothing of a line that is off")?;
     }

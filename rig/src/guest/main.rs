@@ -148,7 +148,6 @@ fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
 
 fn check(path: &Path, when: &str) -> Result<()> {
     let report = indelible::check(path, &PoolOptions::new(), &mut |_, _| {})?;
-    // A note reports a gone writer, which is normal here.
     for finding in report.findings.iter().filter(|finding| finding.severity != Severity::Note) {
         say(&format!("violation check {when}: {finding:?}"));
     }

@@ -21,7 +21,6 @@ const PATIENCE: u64 = 60;
 #[derive(Clone, Copy, Debug)]
 struct Task {
     kind: Kind,
-    /// The program: steps, or writers on demand.
     load: Option<Load>,
     end: End,
 }
@@ -171,7 +170,6 @@ impl Campaign<'_> {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(task) = tasks.get(at) else { return Ok(()) };
                 let seed = Rng::with_seed(self.seed.wrapping_add(at as u64)).u64(..);
-                // After an error no further task begins.
                 let result =
                     work(worker, task, seed).inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
                 lock(&done).push((at, result));

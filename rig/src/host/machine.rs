@@ -32,7 +32,6 @@ pub(crate) struct Cut {
     pub(crate) failure: Option<PowerFailure>,
 }
 
-/// A serial line goes off before the power.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PowerFailure {
     /// Looks at the line after `go`; the last one finds it off.
@@ -55,7 +54,6 @@ pub(crate) struct Outcome {
     pub(crate) said: Vec<String>,
     /// Cut, rather than switched off.
     pub(crate) cut: bool,
-    /// Lines without certain durability.
     pub(crate) undecided: u64,
     /// Nanoseconds from the failure to the guard's report.
     pub(crate) durable: Option<u64>,
@@ -203,7 +201,6 @@ fn last_words(slot: &Slot) -> String {
     format!("it said: {}; its console: {}", tail(&slot.said), tail(&slot.console))
 }
 
-/// Its monitor is its standard input.
 fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
     for file in [&slot.said, &slot.console, &slot.report] {
         fs::write(file, "")?;

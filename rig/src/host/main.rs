@@ -138,7 +138,6 @@ fn run(arguments: &Arguments, environment: &Environment) -> Result<()> {
     Ok(())
 }
 
-/// On standard error, and only if that is a terminal.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {elapsed}") {

@@ -15,7 +15,6 @@ pub(crate) fn record(campaign: &Campaign<'_>, findings: &Findings, seconds: f64)
     if campaign.program == Program::OnDemand {
         options = format!("--guard {options}");
     }
-    // Not all of them.
     if let [kernel] = campaign.kernels[..] {
         options += &format!(" --kernel {}", kernel.word());
     }

@@ -13,7 +13,6 @@ const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 pub(crate) struct Steps {
     kernel: Kernel,
     seed: u64,
-    /// The pool's possible steps: promised, and begun.
     from: u64,
     to: u64,
     model: Model,

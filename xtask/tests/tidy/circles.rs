@@ -81,7 +81,6 @@ fn pieces(list: &str) -> Vec<&str> {
     pieces
 }
 
-/// Each with its name.
 fn expand(before: &[&str], tree: &str, out: &mut Vec<(Path, String)>) {
     let tree = tree.trim();
     if let Some((prefix, list)) = tree.split_once('{') {
@@ -168,7 +167,6 @@ impl Tree {
             for import in imports {
                 let to = self.module_of(import, 8);
                 let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-                // Otherwise one is the folder of the other.
                 if common < from.len() && common < to.len() {
                     let folder = all.entry(from[..common].to_vec()).or_default();
                     folder.entry(from[common].clone()).or_default().insert(to[common].clone());

@@ -58,7 +58,6 @@ fn behind_item(code: &str) -> &str {
             _ => {}
         }
         if depth < 0 {
-            // The last arm of a match, say.
             return &code[at..];
         }
         if depth == 0 && (letter == ';' || letter == '}') {

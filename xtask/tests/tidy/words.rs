@@ -66,7 +66,6 @@ fn without_subject(text: &str, is_page: bool) -> Vec<&str> {
         let said = line.trim_start().trim_start_matches(marks).trim_start();
         let inside = said.match_indices(". ").map(|(at, _)| &said[at + 2..]);
         let mut sentences = std::iter::once(said).chain(inside);
-        // A heading of a page is no sentence.
         (if is_page { !line.starts_with('#') } else { comment })
             && !said.ends_with(['?', ':'])
             && sentences.any(|said| {

@@ -176,7 +176,6 @@ struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pools: Vec<Pool>,
-    /// Sorted.
     parts: Vec<Part>,
     processes: Vec<Process>,
     commits: Vec<Commit>,
@@ -442,7 +441,6 @@ impl Model for Demand {
                     let own = &mut state.processes[nth];
                     (0..OBJECTS).filter(|o| lines[*o].is_some()).for_each(|object| own.mark(object, true));
                 } else {
-                    // The next epoch finds no work.
                     state.processes[nth].durable = state.processes[nth].last;
                 }
             }

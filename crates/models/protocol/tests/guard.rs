@@ -271,7 +271,6 @@ impl State {
         let Some(client) = &mut self.clients[nth] else { return };
         let life = client.life;
         if client.to_guard.is_empty() {
-            // The other end is closed.
             return self.departed(nth, broken);
         }
         match client.to_guard.remove(0) {

@@ -266,7 +266,6 @@ impl State {
         self.forget_changes();
     }
 
-    /// Drops changes before a durable one, if all are durable.
     fn forget_changes(&mut self) {
         let durable = self.table.iter().take_while(|change| change.durable).count();
         self.table.drain(..durable.saturating_sub(1));

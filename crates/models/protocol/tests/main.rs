@@ -13,7 +13,6 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Instant;
 
-/// One thread for each of two processors.
 const THREADS: usize = 2;
 
 /// Returns the first loss as its steps, the last one with its state.

@@ -95,7 +95,6 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// For at most 64 shares.
     fn new(shares: &[u32]) -> Lookup<'_> {
         let mut places = [0; 256];
         for (number, share) in shares.iter().enumerate() {

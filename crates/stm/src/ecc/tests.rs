@@ -9,7 +9,6 @@ use indelible_testing::{Seeded, codewords};
 /// The plain search needs minutes: one in so many is compared, all with `--release`.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 } else { 1 };
 
-/// Of several possible damages either may be the first.
 fn compare(bits: u128) {
     let (word, check) = ((bits >> 64) as u64, bits as u64);
     let (found, plain) = (explain(word, check), reference::explain(word, check));

@@ -62,7 +62,6 @@ impl State {
         self.make(group, Of::Object(object), process, broken);
     }
 
-    /// `None`: refused.
     pub(super) fn recover(
         &mut self,
         process: usize,

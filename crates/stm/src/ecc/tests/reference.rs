@@ -13,7 +13,6 @@ const fn place(share: u32) -> usize {
     (share.wrapping_mul(FACTOR) >> 22) as usize
 }
 
-/// Indices of pairs plus one; 0 for none.
 static TABLE: [u8; PLACES] = {
     let mut table = [0; PLACES];
     let mut number = 0;
@@ -71,7 +70,6 @@ impl Candidates {
     }
 }
 
-/// Tries each of the four bits of each odd column, then `pairs` pairs. `sum` must become zero.
 fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidates) {
     if odd == 0 {
         return cancelling(sum, bits, pairs, 1, candidates);
