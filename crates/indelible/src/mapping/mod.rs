@@ -292,9 +292,6 @@ impl Mapping {
 
     /// Excludes anonymous memory from core dumps, overwrites it before unmapping, and keeps it out
     /// of swap if this process may lock it.
-    ///
-    /// # Errors
-    /// The kernel refuses.
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
         leave_out(self.addr, self.len)

@@ -81,9 +81,6 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
 
 /// Removes unneeded memory files: of earlier boots, and of this pool's groups without an entry. A
 /// copy of the pool's file has its own memory. Returns their number.
-///
-/// # Errors
-/// A folder cannot be read; a file cannot be removed.
 pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
     let folders = place.folders();
     let mut removed = 0;
@@ -118,9 +115,6 @@ fn is_shared(store: &Store, identity: &Identity) -> bool {
 
 /// Removes unused memory files that state the deleted pool at `path`, except those `wanted` by an
 /// existing pool. Returns the numbers of removed and of used files.
-///
-/// # Errors
-/// A folder cannot be read; a file cannot be removed.
 pub(crate) fn remove_of_deleted(
     path: &Path,
     wanted: impl Fn(&Identity, &Origin) -> bool,

@@ -51,10 +51,8 @@ impl Closed {
         *self.range() = None;
     }
 
-    /// Closes the pages again after a new mapping; `len` bytes in all.
-    ///
-    /// # Errors
-    /// The kernel refuses: new pages may be open to all threads until this succeeds.
+    /// Closes the pages again after a new mapping; `len` bytes in all. After an error new pages may
+    /// be open to all threads until this succeeds.
     pub(super) fn again(&self, len: usize) -> Result<(), Cause> {
         match &mut *self.range() {
             // SAFETY: as when they were closed first.
@@ -64,9 +62,6 @@ impl Closed {
     }
 
     /// Admits this thread, for a call of this library.
-    ///
-    /// # Errors
-    /// The kernel refuses.
     pub(super) fn open(&self, access: Protection) -> Result<Opened, Cause> {
         let domain = self.range().as_ref().map(|range| range.domain().clone());
         domain.map(|domain| domain.open(access)).transpose().map_err(failed)

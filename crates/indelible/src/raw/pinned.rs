@@ -98,9 +98,6 @@ fn failed(pool: &Pool, name: &str, cause: Cause) -> Error {
 }
 
 /// Attaches `name`, an object without a key.
-///
-/// # Errors
-/// As for [`Pool::attach`] and [`Pool::attach_read`].
 pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pinned> {
     let inner = pool.inner();
     inner.alive().map_err(|cause| failed(pool, name, cause))?;
@@ -114,11 +111,7 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
     }
 }
 
-/// Attaches objects without keys for writing, by one change of the table.
-///
-/// # Errors
-/// The table could not be changed: no object is attached. For a single object: as for
-/// [`Pool::attach`].
+/// Attaches objects without keys for writing, by one change of the table; if that fails, none.
 pub(crate) fn pin_all(pool: &Pool, names: &[&str]) -> Result<Vec<Result<Pinned>>> {
     let inner = pool.inner();
     let cores = inner.alive().and_then(|()| attach_cores(inner, names));

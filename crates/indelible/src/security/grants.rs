@@ -52,9 +52,6 @@ impl Grants {
     }
 
     /// Rereads the contexts, if they may have changed. A destroyed one gives nothing.
-    ///
-    /// # Errors
-    /// As for [`of`](Grants::of).
     pub(crate) fn newer(&self, pool: &Pool) -> Result<Option<Grants>, Cause> {
         for context in &self.contexts {
             let seen = Seen::now(pool, &context.id)?;

@@ -40,7 +40,7 @@ impl RuleKind {
 pub struct Rule {
     /// Its kind.
     pub kind: RuleKind,
-    /// ID of the object, or of the security context that it delegates from.
+    /// ID of the object, or of the delegating security context.
     pub target: [u8; 16],
     /// The rights; `None`: none at all.
     pub rights: Option<Rights>,
@@ -73,10 +73,6 @@ fn bits(rights: Option<Rights>) -> u8 {
 }
 
 /// The rule of each entry; `None`: empty.
-///
-/// # Errors
-/// No security context, one of an unknown release, or longer than its object; an entry that no
-/// release writes.
 pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     let mut seen = BTreeSet::new();
     let read = ENTRIES.all(bytes)?.map(|(number, entry)| {

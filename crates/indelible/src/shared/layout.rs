@@ -83,9 +83,6 @@ impl Layout {
     }
 
     /// Compares the first four words at a queue's place with its options.
-    ///
-    /// # Errors
-    /// `NotAQueue`, `OtherQueue`.
     pub(super) fn compare(offset: usize, options: &QueueOptions, found: [u64; 4]) -> Result<(), SharedError> {
         let [magic, version, slots, most] = found;
         let kind = match version ^ (VERSION << 8) {

@@ -169,10 +169,8 @@ impl Attached {
         }
     }
 
-    /// Marks bytes of one block as stored to.
-    ///
-    /// # Errors
-    /// The bytes lie in no single block; safe code must not store to the object by far pointers.
+    /// Marks bytes as stored to: bytes of one block, of an object to which safe code may store by
+    /// far pointers.
     #[inline]
     pub(super) fn stored(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<Range> {
         let range = self.now();

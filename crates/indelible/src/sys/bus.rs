@@ -48,9 +48,6 @@ pub(crate) struct Watched(&'static Slot);
 
 impl Watched {
     /// Watches a mapping of the caller's, whole pages, which outlives this value.
-    ///
-    /// # Errors
-    /// Too many ranges; the kernel refuses the handler.
     pub(crate) fn new(start: usize, len: usize) -> io::Result<Watched> {
         install()?;
         let free = KNOWN.iter().find(|slot| !slot.taken.swap(true, Ordering::SeqCst));

@@ -233,11 +233,8 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Locks pages in memory when they are first touched: never in swap.
-///
-/// # Errors
-/// `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root: more might be all
-/// memory there is). The kernel's.
+/// Locks pages in memory when they are first touched: never in swap. `EPERM`: longer than the limit
+/// for locked memory (`ulimit -l`, also for root: more might be all memory there is).
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};
     if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {

@@ -22,10 +22,8 @@ fn position(word: usize) -> String {
 type Result<T> = std::result::Result<T, Malformed>;
 
 impl Description {
-    /// Reads a description of at most [`MOST`] bytes.
-    ///
-    /// # Errors
-    /// The first invalid word, or an impossible type.
+    /// Reads a description of at most [`MOST`] bytes; the error is its first invalid word, or an
+    /// impossible type.
     pub(crate) fn parse(text: &str) -> Result<Description> {
         if text.len() > MOST {
             return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });

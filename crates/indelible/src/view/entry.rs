@@ -151,9 +151,6 @@ impl Entry {
 
     /// Attaches the object with its slot's allowed rights. On failure its addresses are reserved
     /// again. `told`: see [`settle`](Entry::settle).
-    ///
-    /// # Errors
-    /// As for [`Pool::attach`] and [`Pool::attach_read`]. `Denied`.
     pub(super) fn bring(&mut self, pool: &Pool, contexts: &Grants, told: bool) -> Result<(), Error> {
         if self.is_attached() {
             return Ok(());

@@ -33,9 +33,6 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
 }
 
 /// The set slots.
-///
-/// # Errors
-/// No view, one of an unknown release, or longer than its object; an entry that no release writes.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
     SLOTS.all(bytes)?.filter_map(|(slot, entry)| entry.map(|entry| read(slot, entry))).collect()
 }

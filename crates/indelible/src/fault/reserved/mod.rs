@@ -115,18 +115,13 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Lets `owner` answer touches of an inaccessible range, under this number.
-    ///
-    /// # Errors
-    /// The kernel refuses a descriptor, a thread or a handler; `OutOfMemory`: too many ranges.
+    /// Lets `owner` answer touches of an inaccessible range, under this number. `OutOfMemory`: too
+    /// many ranges.
     pub(crate) fn new(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, false, owner, number)
     }
 
-    /// The same for unmapped addresses in which ranges may appear.
-    ///
-    /// # Errors
-    /// As for [`new`](Reserved::new).
+    /// As [`new`](Reserved::new), for unmapped addresses in which ranges may appear.
     pub(crate) fn window(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, true, owner, number)
     }
