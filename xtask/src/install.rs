@@ -11,7 +11,11 @@ use std::process::{Command, Stdio};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
-pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
+/// Installs for `prefix`, into that folder of `destdir` if there is one.
+pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Result {
+    let unit_prefix = prefix;
+    let staged = destdir.map(|folder| folder.join(prefix.strip_prefix("/").unwrap_or(prefix)));
+    let prefix = staged.as_deref().unwrap_or(prefix);
     let source = programs::project()?.join("crates/capi");
     let archive = built(&LIBPMO, "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
@@ -31,7 +35,7 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     )?;
     write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
     install_tool(prefix, profile)?;
-    install_services(prefix)?;
+    install_services(prefix, &unit_prefix.join("bin/pmo"))?;
     let pages = folder(prefix, "share/man/man3")?;
     for (name, page) in man::pages(&headers(&source)?, VERSION)? {
         write(&pages.join(format!("{name}.3")), &page)?;
@@ -47,6 +51,7 @@ fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
     names.into_iter().map(|name| Ok((name, read(&source.join("include").join(name))?))).collect()
 }
 
+/// The tool, which the units of systemd run, completions for shells, and its manual pages.
 fn install_tool(prefix: &Path, profile: &str) -> Result {
     let pmo = folder(prefix, "bin")?.join("pmo");
     // A guard may run the old one.
@@ -56,6 +61,16 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     // The old one may have a volume mounted.
     let _ = fs::remove_file(&mount);
     copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
+    for (shell, file) in [
+        ("bash", "share/bash-completion/completions/pmo"),
+        ("zsh", "share/zsh/vendor-completions/_pmo"),
+        ("fish", "share/fish/vendor_completions.d/pmo.fish"),
+    ] {
+        let printed = Command::new(&pmo).args(["completions", shell]).output();
+        let printed = printed.map_err(|error| format!("cannot run {}: {error}", pmo.display()))?;
+        let (path, name) = file.rsplit_once('/').unwrap_or(("", file));
+        write(&folder(prefix, path)?.join(name), &String::from_utf8_lossy(&printed.stdout))?;
+    }
     let written = Command::new(&pmo).arg("man").arg(folder(prefix, "share/man/man1")?).status();
     match written {
         Ok(status) if status.success() => Ok(()),
@@ -64,9 +79,9 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     }
 }
 
-fn install_services(prefix: &Path) -> Result {
-    let bin = prefix.join("bin/pmo");
-    for (folder_name, unit) in [("system", guard_unit(&bin, true)), ("user", guard_unit(&bin, false))] {
+/// Units of systemd for the guard: of the machine, and of a user.
+fn install_services(prefix: &Path, pmo: &Path) -> Result {
+    for (folder_name, unit) in [("system", guard_unit(pmo, true)), ("user", guard_unit(pmo, false))] {
         write(&folder(prefix, &format!("lib/systemd/{folder_name}"))?.join("pmo-guard.service"), &unit)?;
     }
     Ok(())

@@ -4,6 +4,7 @@ mod beside;
 mod book;
 mod change;
 mod command;
+mod deb;
 mod drill;
 mod durations;
 mod evidence;
@@ -83,7 +84,19 @@ enum Task {
         /// Folder to install below
         #[arg(long, default_value = "/usr/local")]
         prefix: PathBuf,
+        /// Folder that stands for the root of the machine, for packagers
+        #[arg(long)]
+        destdir: Option<PathBuf>,
         /// Cargo profile of the library
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
+    /// Packages for Debian, tried in a root of their own (needs dpkg)
+    Deb {
+        /// Folder for them [default: deb/packages in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Cargo profile of the programs
         #[arg(long, default_value = "release")]
         profile: String,
     },
@@ -139,6 +152,7 @@ impl Task {
         const NIGHTLY: &str = "nightly Rust, which rustup installs once from the network";
         const RIG: &str = "QEMU, which it installs on Debian 12 as root, once, from the network";
         match self {
+            Task::Deb { .. } => Some("dpkg, of Debian and its derivatives"),
             Task::Book => Some("mdBook, which cargo installs once from the network"),
             Task::Unprivileged => Some("root, and setpriv (package util-linux)"),
             Task::Python { .. } => Some("Python 3.11 or later and, once, a network"),
@@ -176,7 +190,8 @@ fn main() -> ExitCode {
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Wheel { out } => wheel::run(out.as_deref()),
-        Task::Install { prefix, profile } => install::run(&prefix, &profile),
+        Task::Install { prefix, destdir, profile } => install::run(&prefix, destdir.as_deref(), &profile),
+        Task::Deb { out, profile } => deb::run(out.as_deref(), &profile),
         Task::Drill => drill::run(),
         Task::Fuzz { minutes, jobs, only } => fuzz::run(minutes, jobs as usize, only.as_deref()),
         Task::Tools { names } => tools::run(&names),

@@ -3,7 +3,7 @@
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
 use crate::{
-    book, change, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged,
+    book, change, deb, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged,
 };
 use std::process::Command;
 
@@ -55,6 +55,9 @@ const RARE: &[Step] = &[
     Step::new("packages compile from their content", 120, packages::unpacked)
         .about(&["xtask/src/packages.rs"])
         .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
+    Step::new("Debian packages", 60, deb::tried)
+        .about(&["xtask/src/deb.rs", "xtask/src/install.rs"])
+        .needs("dpkg, or it says that this was not tested"),
     Step::new("the book", 20, book::run)
         .about(&["docs/book", "xtask/src/book.rs"])
         .needs("mdBook, or a network once to install it"),

@@ -90,8 +90,9 @@ pub(crate) fn run() -> Result {
     println!("\n== unprivileged: tests as user {NOBODY}");
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
-    crate::install::run(&prefix, "dev")?;
-    // All of them, built as the tests before: a selection would be rebuilt with fewer features.
+    crate::install::run(&prefix, None, "dev")?;
+    // All of them, as the tests before were built: a selection would be built anew, with fewer
+    // features.
     let mut arguments: Vec<OsString> = vec!["--workspace".into()];
     arguments
         .extend(target.iter().flat_map(|target| ["--target-dir".into(), target.clone().into_os_string()]));
