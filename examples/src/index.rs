@@ -55,6 +55,7 @@ pub trait Reader<'a>: Copy {
     /// A word in the index.
     type Word: Copy;
 
+    /// Counts all words and places.
     fn totals(self) -> Result<Totals>;
     /// All files.
     fn files(self) -> Result<Vec<Self::File>>;
