@@ -1,5 +1,3 @@
-//! Media, temporary folders and progress of benchmarks.
-
 use crate::Result;
 use crate::clock::Clock;
 use crate::modelled::Model;
@@ -146,7 +144,6 @@ pub fn progress(total: usize, what: &str) -> ProgressBar {
 
 const PREFIX: &str = "pmo-bench.";
 
-/// A locked folder of this process. Folders of killed runs are removed on the way.
 struct Scratch {
     path: PathBuf,
     _lock: File,

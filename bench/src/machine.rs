@@ -1,5 +1,3 @@
-//! Description of the machine.
-
 use crate::model::Machine;
 use std::path::Path;
 
@@ -46,7 +44,6 @@ fn mount_of(path: &Path) -> String {
     find_mount(&read("/proc/self/mounts"), &path).unwrap_or_else(|| "an unknown file system".into())
 }
 
-/// "type on source, options" of the mount with `path`: the longest mount point, the last of equals.
 fn find_mount(mounts: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.lines() {

@@ -17,7 +17,6 @@ pub struct Mapped {
     len: usize,
     file: File,
     writable: bool,
-    /// Writes lines back; otherwise syncs pages.
     memory: bool,
 }
 

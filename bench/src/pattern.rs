@@ -1,5 +1,3 @@
-//! Chooses the pages that are stored to.
-
 #![allow(unsafe_code)]
 
 use indelible::Object;
@@ -57,7 +55,6 @@ impl Random {
 
 pub struct Chooser {
     pattern: Pattern,
-    /// Pages not chosen yet, or least recently.
     pages: Vec<u64>,
     at: usize,
     random: Random,
@@ -69,7 +66,6 @@ impl Chooser {
         if count as u64 > pages {
             return None;
         }
-        // The pieces of an object are the same for every count.
         let mut random = Random::new(pages);
         let candidates = match pattern {
             Pattern::Hot => {
@@ -101,7 +97,6 @@ impl Chooser {
     }
 }
 
-/// In random order, in at most [`PIECES`] pieces.
 fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     let pieces = pages.div_ceil(PIECE);
     let chosen = pieces.min(PIECES);

@@ -1,5 +1,3 @@
-//! Renders figures for a terminal and as markdown.
-
 use crate::model::{Bound, Cell, Goal, Report, Section, Table, Unit};
 use crate::stats::Spread;
 use std::fmt::Write;
@@ -117,7 +115,6 @@ fn notes(section: &Section, out: &mut String) {
     }
 }
 
-/// `line` writes a row, `rule` follows the heads.
 fn grid(table: &Table, line: &dyn Fn(&[String], &[usize]) -> String, rule: &str) -> String {
     let heads: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
     let mut rows: Vec<Vec<String>> = Vec::with_capacity(table.rows.len());

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 const SHORT: [&str; 2] = ["settled", "waiting"];
 /// The short form flips one of so many bits; a prime, to meet every bit of a byte.
 const STRIDE: u64 = 211;
-/// Limit of address space: thousands of times the pools' size.
 const MEMORY: u64 = 6 << 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Corpus {
     /// Requested folders and files, without symbolic links.
     pub(crate) roots: Vec<PathBuf>,
-    /// In order, each once.
     pub(crate) files: Vec<(PathBuf, Version)>,
     pub(crate) unreadable: u64,
 }
@@ -20,8 +19,6 @@ pub(crate) fn default_folders() -> Vec<PathBuf> {
 }
 
 impl Corpus {
-    /// Regular files below `folders`; skips symbolic links, hidden folders, build output (`target`)
-    /// and pools.
     pub(crate) fn walk(folders: &[PathBuf], mut seen: impl FnMut(usize)) -> Result<Corpus> {
         let mut corpus = Corpus { roots: Vec::new(), files: Vec::new(), unreadable: 0 };
         for folder in folders {

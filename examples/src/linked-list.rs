@@ -141,7 +141,6 @@ fn show(pool: &Pool) -> Result<()> {
     Ok(raw::detach(list.cast())?)
 }
 
-/// Dies by SIGKILL.
 fn crash() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);

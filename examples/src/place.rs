@@ -1,5 +1,3 @@
-//! An object, its pool, and its attachment.
-
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
@@ -71,7 +69,6 @@ impl Place {
         PoolOptions::new().tracking(self.tracking).medium(self.medium)
     }
 
-    /// The object to build in; missing ones are made.
     pub(crate) fn attach(&self, pool_size: u64, fresh: bool) -> Result<Object> {
         let path = self.path();
         if let Some(folder) = path.parent() {
@@ -91,7 +88,6 @@ impl Place {
         Ok(pool.attach(&self.name)?)
     }
 
-    /// The object to read, also in a read-only pool.
     pub(crate) fn attach_read(&self) -> Result<(Pool, ReadObject)> {
         let pool = match self.options().open(self.path()) {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {

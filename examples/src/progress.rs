@@ -33,7 +33,6 @@ impl Progress {
         }
     }
 
-    /// `done` of `all` files are indexed.
     pub(crate) fn start(&mut self, done: u64, all: u64) {
         self.since = Instant::now();
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files · {msg}");

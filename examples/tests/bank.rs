@@ -12,7 +12,6 @@ const BANK: &str = env!("CARGO_BIN_EXE_bank");
 const THREADS: usize = 8;
 const SUM: u64 = 200_000;
 
-/// The sum, and each thread's transfers, without further transfers.
 fn told(pool: &Path, class: &str) -> (u64, Vec<u64>) {
     let output = Command::new(BANK).arg(pool).args(["0", class]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

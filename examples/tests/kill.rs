@@ -162,7 +162,6 @@ impl Corpus {
         Builder::new(program, self.folder.path().join("pool.pmo"), &self.texts, name, tracking)
     }
 
-    /// Changes a file, deletes one, adds one.
     fn edit(&mut self, rng: &mut Seeded) {
         self.edits += 1;
         let part = self.texts.join(format!("part-{}", rng.u8(0..5)));

@@ -200,7 +200,6 @@ fn too_many_clients_are_refused() {
     }
 }
 
-/// Nanoseconds on a CPU of a process's threads.
 fn busy(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let time = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap();

@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 const ORDERS: &str = env!("CARGO_BIN_EXE_orders");
 const ITEMS: u64 = 20_000;
 
-/// Items left, ordered, and packed, without further customers.
 fn told(pool: &Path) -> [u64; 3] {
     let output = Command::new(ORDERS).arg(pool).arg("0").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -15,7 +15,6 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BOTH: [Order; 2] = [Order::Keys, Order::Values];
 
-/// Mostly short, some empty, some longer than a page.
 fn text(seeded: &mut Seeded, alike: u64) -> Vec<u8> {
     let number = seeded.u64(0..alike);
     let len = match number % 7 {

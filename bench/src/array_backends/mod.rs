@@ -1,5 +1,3 @@
-//! Persistence backends for a kernel's arrays, and the cost of making a step durable.
-
 mod checkpoint;
 mod dram;
 mod in_place;

@@ -87,7 +87,6 @@ impl Runner {
         Ok(())
     }
 
-    /// Slow ones get fewer rounds.
     fn is_ready(&self, at: usize, share: Duration) -> bool {
         self.samples[at].len() < LEAST || self.spent[at] < share.as_nanos() as f64
     }
@@ -234,7 +233,6 @@ impl Floor {
     }
 }
 
-/// Bytes written to the disk per changed byte.
 fn traffic(
     environment: &Environment,
     runner: &mut Runner,

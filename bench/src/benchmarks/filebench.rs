@@ -1,6 +1,4 @@
 //! Filebench's FileServer, VarMail, WebProxy and WebServer with objects as files (S0.32).
-//!
-//! Contestants take turns at equal work, so that disturbances meet all.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

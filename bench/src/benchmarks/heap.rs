@@ -13,11 +13,9 @@ use std::time::Instant;
 const SIZE: u64 = 1 << 30;
 const CONTESTANTS: [&str; 4] = ["indelible", "mimalloc", "system", "libpmemobj"];
 const PMEM_SIZE: usize = 256 << 20;
-/// Fewer rounds: each block is durable before the next.
 const PMEM_ROUNDS: usize = 100_000;
 const PMEM_TURNS: usize = 5;
 
-/// Blocks are freed by their own allocator.
 trait Malloc: Sync {
     fn take(&self, size: usize) -> *mut u8;
     fn give(&self, block: *mut u8);
@@ -127,7 +125,6 @@ fn batches<M: Malloc>(malloc: &M, _: u64, rounds: usize) -> usize {
     rounds
 }
 
-/// Random blocks replaced by others of random sizes (larson).
 fn churn<M: Malloc>(malloc: &M, seed: u64, rounds: usize, most: usize, count: usize) -> usize {
     let mut random = Random(seed);
     let size = |random: &mut Random| 8 + random.next() % most;
@@ -295,7 +292,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Churn with drifting sizes: the heap's size relative to live blocks.
 fn fragmentation(heap: Heap, quick: bool, section: &mut Section) -> Result<Heap> {
     let mut table = Table::new(
         "Fragmentation after churn: 20,000 blocks replaced at random while sizes drift from 100 B to 20 KiB",

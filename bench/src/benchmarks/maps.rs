@@ -312,7 +312,6 @@ fn report(
     section.tables.push(table);
 }
 
-/// Ours must beat the best of the others.
 fn goals(what: &str, runners: &[Runner], of: impl Fn(&Runner) -> &Samples) -> Vec<Goal> {
     let (own, others): (Vec<_>, Vec<_>) = runners.iter().partition(|runner| runner.contestant.own);
     let median = |runner: &Runner| of(runner).median();

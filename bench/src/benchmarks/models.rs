@@ -37,7 +37,6 @@ fn moving(bytes: u64, rate: u64) -> f64 {
     bytes as f64 / rate as f64 * 1e9
 }
 
-/// Page numbers ascend: no cache has a page twice.
 fn calls(model: &MediumModel) -> Vec<Call> {
     let unit = u64::from(model.unit);
     let line = moving(unit.max(64), model.read_rate);
@@ -104,7 +103,6 @@ fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     (samples, at_a_time)
 }
 
-/// The shortest call that this machine can model, in nanoseconds.
 fn shortest(batches: usize) -> Result<f64> {
     let mut model = Model::find("dram-battery")?.speed;
     model.barrier = Duration::from_nanos(1);

@@ -105,7 +105,6 @@ fn on(
     Ok(rows)
 }
 
-/// Fills the lane once: its first lap meets untouched memory.
 fn lap(pool: &Pool) -> Result<()> {
     pool.create("lap", 1 << 20)?;
     let mut object = pool.attach("lap")?;

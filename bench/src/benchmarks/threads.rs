@@ -137,7 +137,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     Ok(())
 }
 
-/// Batches per durable write. Objects of one lane have equal counts.
 fn shared(before: &[indelible::LaneUse], objects: &[Object]) -> f64 {
     let (mut batches, mut commits) = (0, 0);
     for (before, object) in before.iter().zip(objects) {

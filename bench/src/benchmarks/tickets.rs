@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 const THREADS: [usize; 3] = [1, 10, 50];
 const SIZE: u64 = 64 << 20;
-/// All present from the beginning.
 const KEYS: u64 = 100_000;
 const VALUE: usize = 64;
 
@@ -123,7 +122,6 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
-/// Unique per run: unchanged bytes are no change, and their psync writes nothing.
 fn salt() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     RUNS.fetch_add(1, Relaxed) << 32
@@ -148,7 +146,6 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Returns the sum of the counts per second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;
@@ -186,7 +183,6 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
-/// Nanoseconds of the longest change by a thread without tickets beside `threads` with them.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
     let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());

@@ -1,5 +1,3 @@
-//! Copies a page in memory and writes its lines back.
-
 #![allow(unsafe_code)]
 
 const PAGE: usize = 4096;

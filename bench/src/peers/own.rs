@@ -1,5 +1,3 @@
-//! Indelible: records in an object, changed by plain stores.
-
 #![allow(unsafe_code)]
 
 use super::{Change, Opened, Peer, Place, RECORD, initial};

@@ -219,7 +219,6 @@ impl Pmem {
     }
 }
 
-/// A function of the library failed and aborted the transaction.
 #[derive(Debug)]
 struct Refused(&'static str);
 

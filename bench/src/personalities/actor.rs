@@ -1,5 +1,3 @@
-//! A personality's thread: its files and operations.
-
 use super::content::{Content, PIECE};
 use super::random::gamma;
 use super::{Meter, Personality, Step};
@@ -78,7 +76,6 @@ fn read(
     file.close()
 }
 
-/// A path whose folders have `width` entries.
 fn path(thread: usize, mut number: usize, width: usize) -> String {
     let mut path = format!("f{:04}", number % width);
     while number >= width {

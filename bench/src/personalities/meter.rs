@@ -1,5 +1,3 @@
-//! Times of a personality by step.
-
 use super::Step;
 use crate::file_backends::Purpose;
 use std::time::Duration;

@@ -1,5 +1,3 @@
-//! Sizes as Filebench draws them.
-
 use crate::pattern::Random;
 
 /// In (0, 1).

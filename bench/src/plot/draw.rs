@@ -1,5 +1,3 @@
-//! Draws a plot.
-
 use super::slope::slope;
 use crate::Result;
 use crate::model::{Axis, Curve, Plot, Unit};
@@ -83,7 +81,6 @@ fn draw_curves(plot: &Plot, area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Names with the growth exponents of the curves, except of ratios.
 fn entries(plot: &Plot) -> Vec<String> {
     let growth = |curve: &Curve| slope(&curve.points).filter(|_| plot.y.unit != Unit::Ratio);
     let entry = |curve: &Curve| match growth(curve) {
@@ -108,7 +105,6 @@ fn draw_legend(plot: &Plot, entries: &[String], area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Numbers with a line in each decade, sparse and dense.
 const LINES: [&[f64]; 4] = [
     &[1.0],
     &[1.0, 2.0, 5.0],

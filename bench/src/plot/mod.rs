@@ -1,5 +1,3 @@
-//! Plots of tables by columns.
-
 mod draw;
 mod slope;
 
@@ -83,7 +81,6 @@ fn number(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// A cell as a point, if logarithms can show it.
 fn point(cell: &Cell) -> Option<Point> {
     let y = number(cell).filter(|y| y.is_finite() && *y > 0.0)?;
     let (low, high) = match cell {

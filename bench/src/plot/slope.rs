@@ -1,5 +1,3 @@
-//! The growth exponent of a cost, by best fit.
-
 use crate::model::Point;
 
 /// The slope in logarithms: 1 is proportional, 0 is constant. `None` with fewer than three places.

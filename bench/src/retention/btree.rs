@@ -12,7 +12,6 @@ const LEAST: usize = ORDER / 2 - 1;
 struct Node<E> {
     count: u64,
     items: [E; MOST],
-    /// Null in a leaf.
     slots: [*mut Node<E>; ORDER],
 }
 
@@ -30,7 +29,6 @@ impl<E> Copy for BTree<E> {}
 struct Step<'s, S, E>(&'s mut S, PhantomData<E>);
 
 impl<S: Space, E: Entry<S>> Step<'_, S, E> {
-    /// Whether the next entry has the key.
     unsafe fn find(&mut self, at: *mut Node<E>, key: u64) -> (usize, bool) {
         // SAFETY: a node of the tree.
         unsafe {
@@ -69,7 +67,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Splits a full child of a node with room.
     unsafe fn split(&mut self, parent: *mut Node<E>, index: usize) {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -141,7 +138,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Gives a slot one entry more than it needs; returns the slot that has its entries then.
     unsafe fn fill(&mut self, at: *mut Node<E>, index: usize) -> usize {
         // SAFETY: nodes of the tree.
         unsafe {

@@ -4,7 +4,6 @@
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
 
-/// An entry, or the node with the entries.
 #[repr(C)]
 struct Slot<E> {
     entry: E,
@@ -29,7 +28,6 @@ impl<E> Clone for CritBit<E> {
 impl<E> Copy for CritBit<E> {}
 
 impl<E> CritBit<E> {
-    /// The slot that would have a key, and the slot above it.
     unsafe fn leaf(self, key: u64) -> (*mut Slot<E>, *mut Slot<E>) {
         let (mut above, mut slot) = (std::ptr::null_mut(), self.0);
         // SAFETY: nodes of the tree.

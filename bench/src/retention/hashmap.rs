@@ -34,7 +34,6 @@ fn bucket(key: u64, count: u64) -> usize {
 }
 
 impl<E> HashMap<E> {
-    /// The link to a key's entry, or the last link of its bucket.
     unsafe fn find<S: Space>(self, key: u64, space: &mut S) -> *mut *mut Node<E>
     where
         E: Entry<S>,

@@ -106,7 +106,6 @@ fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S)
     Ok(map)
 }
 
-/// Nanoseconds per durable operation of the update program, which empties the map.
 fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     environment: &Environment,
     map: M,
@@ -146,7 +145,6 @@ pub struct Times {
     pub computed: Option<f64>,
 }
 
-/// P-RETAIN as one durable step, and P-MANUAL.
 fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
     environment: &Environment,
     script: &Script,
@@ -168,7 +166,6 @@ fn automatic<S: Space, B: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     update(environment, unsafe { map.recast::<F>() }, script, space)
 }
 
-/// P-AUTO of data extended before by entries `E`.
 fn extended<S: Space, B: Entry<S>, E: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     environment: &Environment,
     script: &Script,

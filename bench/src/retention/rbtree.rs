@@ -215,7 +215,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Converts and frees a node with those below, as a child in a new tree.
     unsafe fn convert<F: Entry<S>>(&mut self, at: Link<E>, parent: Link<F>, leaf: Link<F>) -> Link<F> {
         // SAFETY: nodes of the tree.
         unsafe {

@@ -21,7 +21,6 @@ impl<E> Clone for SkipList<E> {
 
 impl<E> Copy for SkipList<E> {}
 
-/// Levels of a key, from 1, equal in every run.
 fn levels(key: u64) -> usize {
     let bits = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((bits.trailing_ones() as usize) + 1).min(LEVELS)

@@ -1,5 +1,3 @@
-//! Memory of maps with durable steps: Indelible, libpmemobj.
-
 use crate::Result;
 use crate::environment::{Environment, Medium};
 use crate::peers::pmem::{MISSING, Pmem};

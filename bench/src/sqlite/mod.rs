@@ -1,5 +1,3 @@
-//! SQLite: a database in an object beside native ones, and the measured work.
-
 #![allow(unsafe_code)]
 
 pub mod queries;

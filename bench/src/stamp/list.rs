@@ -1,5 +1,3 @@
-//! A list of numbers with values, the smallest first.
-
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
 

@@ -13,7 +13,6 @@ const NODE: u64 = 4;
 #[derive(Clone, Copy)]
 pub struct Map(pub u64);
 
-/// A larger rank is nearer to the root. Ranks are unique.
 fn rank(key: u64) -> (u64, u64) {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9), key)
 }

@@ -20,14 +20,12 @@ const DISTRUST: u32 = 6;
 #[derive(Debug, Default)]
 pub struct Company {
     waiting: usize,
-    /// Of these, threads in the round that tickets join.
     arrived: usize,
     expected: usize,
     pace: Duration,
     failures: u32,
     trustless: u32,
     closed: u64,
-    /// Round that a thread watches, by `closed`; its watcher may not know that it is closed.
     watched: Option<u64>,
 }
 

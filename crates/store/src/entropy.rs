@@ -14,7 +14,6 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// `bytes.len()` is a multiple of eight.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     #[cfg(feature = "__replay")]
     if replay::fill(bytes) {
@@ -25,7 +24,6 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Seconds since 1970.
 pub(crate) fn now() -> u64 {
     #[cfg(feature = "__replay")]
     if replay::is_on() {

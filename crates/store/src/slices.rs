@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy)]
 struct Slice {
-    /// Start of the first call.
     begin: Instant,
     end: Instant,
     cut: bool,

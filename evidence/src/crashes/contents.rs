@@ -9,7 +9,6 @@ pub(crate) enum Phase {
     After,
 }
 
-/// Hashes of contents, by phase.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Contents([HashSet<u64>; 3]);
 

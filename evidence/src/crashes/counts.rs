@@ -1,5 +1,3 @@
-//! Counters of a campaign.
-
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
@@ -53,7 +51,6 @@ counts! {
 }
 
 impl Counts {
-    /// Judged images, different from others of their run or recovery in contents or promises.
     pub(crate) fn judged(&self) -> u64 {
         self.distinct + self.recovery + self.second
     }

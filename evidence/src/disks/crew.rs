@@ -24,7 +24,6 @@ pub(crate) struct Crew<'a> {
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
     pub(crate) killed: u64,
-    /// Other deaths: signal or exit code, and stderr.
     pub(crate) died: Vec<(i32, String)>,
 }
 
@@ -38,13 +37,11 @@ struct Victim {
     child: Child,
     workloads: Vec<u32>,
     lines: usize,
-    /// Lines, then idle turns, before the kill.
     death: (usize, u32),
     killed: bool,
 }
 
 impl Crew<'_> {
-    /// Runs all workloads, and kills most processes; all after `limit`.
     pub(crate) fn storm(&self, specs: &mut [Spec], rng: &mut Rng, limit: Duration) -> Result<Storm> {
         let disk = &self.machine.disk;
         let mut from = disk.position();

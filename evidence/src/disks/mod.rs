@@ -33,14 +33,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As many as the kills' judge expects.
 pub(crate) const WORKLOADS: u32 = crate::kills::WORKLOADS;
 const CUTS: u64 = 40;
 const SHORT: u64 = 120;
 const LONG: u64 = 10_000;
 const SHORT_MINUTES: f64 = 0.1;
 const LONG_MINUTES: f64 = 5.0;
-/// Cuts within which a control must be noticed.
 const PATIENCE: u64 = 80;
 
 #[derive(Args)]
@@ -312,8 +310,6 @@ impl Campaign {
     }
 }
 
-/// Turns fatal signals into an orderly end that unmounts everything; one a second later ends at
-/// once. Call it before there are threads.
 fn end_in_order() -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

@@ -1,5 +1,3 @@
-//! The sparse contents of a disk.
-
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,7 +17,6 @@ impl Pages {
         }
     }
 
-    /// A page written in part for the first time begins as a copy from `under`.
     pub(crate) fn write(&mut self, under: &Pages, at: u64, data: &[u8]) {
         for (number, within, part) in pieces(at, data.len()) {
             let page = self.0.entry(number).or_insert_with(|| match under.0.get(&number) {

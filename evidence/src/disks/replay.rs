@@ -111,8 +111,6 @@ impl Recording {
         Ok(Recording { machine, seed, rng, tape, counts, seen: HashSet::new() })
     }
 
-    /// Cuts in the order of the recording, up to the first violation. `progress` tells whether to
-    /// go on.
     pub(crate) fn replay(&mut self, times: u64, progress: &dyn Fn() -> bool) -> Result<Option<Violation>> {
         let tape = std::mem::take(&mut self.tape);
         let mut cuts: Vec<usize> = Vec::new();
@@ -145,7 +143,6 @@ impl Recording {
         Ok(None)
     }
 
-    /// Returns how many lost flushes are noticed.
     pub(crate) fn replay_lost_flushes(&mut self, images: u64) -> Result<u64> {
         let tape = std::mem::take(&mut self.tape);
         let (mut noticed, mut done) = (0, 0);

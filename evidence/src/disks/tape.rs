@@ -46,7 +46,6 @@ impl Loss {
     }
 }
 
-/// The event after the last flush before `at`.
 pub(crate) fn durable(tape: &[Event], at: usize) -> usize {
     tape[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |flush| flush + 1)
 }
@@ -59,7 +58,6 @@ pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     }
 }
 
-/// `whole`: writes that must not tear.
 pub(crate) fn write_some(
     pages: &mut Pages,
     under: &Pages,

@@ -1,5 +1,3 @@
-//! The verdict on a repair.
-
 use fastrand::Rng;
 use indelible_record::add;
 use indelible_stm::ecc::{Beyond, MOST_FLIPS, check_word, is_whole, repair};
@@ -21,7 +19,6 @@ enum Outcome {
     Repaired,
     Refused,
     Lost,
-    /// Taken for another word with less damage.
     Mistaken,
 }
 
@@ -30,7 +27,6 @@ const OUTCOMES: [&str; 4] =
 
 #[derive(Default)]
 pub(super) struct Outcomes {
-    /// By source, number of bits, outcome.
     counts: [[[u64; OUTCOMES.len()]; DISTANCE as usize]; 3],
     violations: u64,
     wrong: Vec<String>,
@@ -63,7 +59,6 @@ impl Outcomes {
     }
 }
 
-/// Codewords by each of their ones.
 pub(super) struct Codewords(Vec<Vec<u128>>);
 
 impl Codewords {

@@ -97,7 +97,6 @@ impl Plan<'_> {
     }
 }
 
-/// These bits, and each damage of at most `most` bits that adds higher ones.
 fn each(judge: &mut Judge<'_>, bits: u128, highest: u32, most: u32) {
     judge.damage(Source::Each, bits);
     WORDS.into_iter().for_each(|word| judge.damage_word(Source::Each, word, bits));

@@ -100,7 +100,6 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// More than 7 bits are promised nothing; the ones made here are known to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {
@@ -154,7 +153,6 @@ fn read(
     Ok(wrong)
 }
 
-/// A scrub finds exactly the damaged words and leaves only lost ones, which are stored anew.
 fn scrub(pool: &Pool, values: &[u64], fates: &BTreeMap<usize, Fate>, counts: &mut Counts) -> Result<u64> {
     let found = pool.scrub("words", b"", &mut |_, _| {})?;
     let lost: Vec<u64> =

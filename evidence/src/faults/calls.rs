@@ -1,5 +1,3 @@
-//! System calls that concern a pool, and their failures.
-
 use libc::c_long;
 use std::fmt;
 
@@ -70,7 +68,6 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
     Call { number, name, about, effect }
 }
 
-/// Name of a `fallocate` that does not reserve.
 const PUNCH: &str = "fallocate-punch";
 
 /// Without `munmap` and `close`, which do not fail for whole mappings and open descriptors.
@@ -112,7 +109,6 @@ const CALLS: [Call; 33] = [
 ];
 
 impl Call {
-    /// `second`: the second argument, a mode in some.
     pub(crate) fn of(number: u64, second: u64) -> Option<&'static Call> {
         let punches = number == libc::SYS_fallocate as u64 && second & libc::FALLOC_FL_PUNCH_HOLE as u64 != 0;
         CALLS.iter().find(|call| call.number as u64 == number && punches == (call.name == PUNCH))
@@ -134,7 +130,6 @@ impl Call {
         matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
     }
 
-    /// Whether its failure makes the file's content unknown.
     pub(crate) fn tells_of_loss(&self) -> bool {
         self.is_change() || self.effect == Effect::Report
     }

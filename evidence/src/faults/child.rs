@@ -1,5 +1,3 @@
-//! The traced process, and its judge.
-
 use super::script::Script;
 use super::transactions::Transactions;
 use super::upgrade::Upgrade;

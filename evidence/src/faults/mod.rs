@@ -97,7 +97,6 @@ impl Work {
         }
     }
 
-    /// End of a process without a fault: one with transactions dies with its commits in place.
     fn end(self) -> (Option<Signal>, Option<i32>) {
         match self {
             Work::Transactions(_) => (Some(Signal::SIGKILL), None),
@@ -169,7 +168,6 @@ impl Faults {
         if self.only.is_none() && !self.transactions { record.save() } else { Ok(()) }
     }
 
-    /// In short, some of each call and way.
     fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {

@@ -32,13 +32,11 @@ struct Book {
 pub(super) struct Transactions<'a> {
     pub(super) pool: &'a Path,
     pub(super) seed: u64,
-    /// Class of the heaps: `durable`, `on-demand`, or one of `both`.
     pub(super) class: &'a str,
 }
 
 #[derive(Default)]
 struct Progress {
-    /// The last step known as committed; whether the next one may be.
     done: u64,
     begun: bool,
     detached: bool,

@@ -5,7 +5,6 @@ use crate::workloads::world::Trouble;
 use indelible::{PoolOptions, Severity, check};
 use std::path::Path;
 
-/// Prints an error, which must name action and remedy.
 pub(super) fn failed(error: &indelible::Error) {
     let text = error.to_string();
     if !text.starts_with("cannot ") || error.remedy().is_empty() {

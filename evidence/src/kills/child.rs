@@ -1,5 +1,3 @@
-//! The processes of a round: victims, readers and the judge.
-
 use super::WORKLOADS;
 use super::watch::idle;
 use crate::workloads::program::{Action, Source, Workload, mixed};

@@ -1,5 +1,3 @@
-//! Environments of a pool: a disk, memory, a full medium, little memory.
-
 use anyhow::{Context, Result, bail};
 use indelible::MediumKind;
 use std::fs;

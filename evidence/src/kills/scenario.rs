@@ -1,5 +1,3 @@
-//! A pool, its workloads and its rounds.
-
 use super::child::{GROWTH, GROWTHS, Role};
 use super::environment::{Environment, Group, Place};
 use super::watch::{End, Fate, Seen, start, watch};
@@ -39,7 +37,6 @@ struct Line {
 }
 
 impl Scenario {
-    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(
         environment: Environment,
         tracking: &'static str,
@@ -133,7 +130,6 @@ impl Scenario {
         Ok(())
     }
 
-    /// The pool has the length of the last reported growth or of the one under way.
     fn lengthened(&mut self, seen: &Seen) -> Result<()> {
         let steps =
             seen.said.iter().filter(|said| matches!(said, Said::Count { what, .. } if what == GROWTHS));

@@ -1,5 +1,3 @@
-//! Watches a child: stops, continues and kills it at moments of its output.
-
 use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
 use indelible_record::add;
@@ -78,7 +76,6 @@ impl Seen {
     }
 }
 
-/// The line of a victim without further work.
 pub(crate) const IDLE: &str = "victims killed while idle";
 
 pub(crate) fn idle() -> Said {
@@ -89,7 +86,6 @@ pub(crate) fn start(mut command: Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Watches the child to its end. `over` tells whether to kill it.
 pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -> std::io::Result<Seen> {
     let mut seen = Seen::default();
     let mut out = child.stdout.take().expect("a pipe");

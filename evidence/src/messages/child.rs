@@ -60,7 +60,6 @@ fn collect(pool: &Pool) -> Result<()> {
     }
 }
 
-/// A message: place, number, and bytes that follow from both.
 fn message(place: usize, number: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(place as u64 ^ number << 20);
     let mut message = [(place as u64).to_le_bytes(), number.to_le_bytes()].concat();

@@ -181,7 +181,6 @@ fn kill_and_judge(
     Ok(())
 }
 
-/// Checks that each producer's messages in the log are a prefix, in order; returns their numbers.
 fn judge(pool: &Pool, producers: usize) -> Result<Vec<u64>> {
     let mut next = vec![0_u64; producers];
     let mut log = pool.read_log(LOG, b"")?;

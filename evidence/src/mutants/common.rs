@@ -1,5 +1,3 @@
-//! The setting of layers: a seed, media, two writers.
-
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::process;

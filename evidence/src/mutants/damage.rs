@@ -106,7 +106,6 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     Ok(Left { image, promised, lane, batches, slot, counted })
 }
 
-/// The offset of a lane (`None`: the table's) and the extents of its batches.
 pub(super) fn batches(medium: &SimMedium, index: Option<u32>) -> Result<(u64, Vec<Range<u64>>), String> {
     let store = Store::open(Arc::new(medium.read_only_handle()), process(3)).map_err(text)?;
     let lanes = store.lanes().map_err(text)?;
@@ -175,7 +174,6 @@ fn sweep(left: &Left) -> Verdict {
     unreadable(left)
 }
 
-/// An object's entry is unreadable or damaged: its batches must be kept.
 fn unreadable(left: &Left) -> Verdict {
     let entry = left.slot..left.slot + SIZE / 2;
     let spoiled = left.image.medium();

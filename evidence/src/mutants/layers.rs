@@ -98,7 +98,6 @@ fn run_and_cut(pools: &Pools, start: Start, medium: usize, program: &Program) ->
     })
 }
 
-/// A process dies in each operation of each step of short programs; another goes on.
 fn deaths(pools: &Pools) -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     for (name, start, program) in short() {

@@ -1,5 +1,3 @@
-//! The table: a line per mutant, a column per layer.
-
 use super::Mutants;
 use super::common::{SEED, Verdict};
 use super::layers::{BENEATH, LAYERS};
@@ -98,8 +96,6 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     Ok(line)
 }
 
-/// # Errors
-/// A detector finds fault with the intact protocol.
 fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
     let width = 1 + LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
     let bar = ProgressBar::new(((chosen.len() + 1) * width) as u64)

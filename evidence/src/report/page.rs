@@ -138,7 +138,6 @@ fn with_verdicts_of_others(record: &Record, records: &[Record]) -> Record {
     all
 }
 
-/// Detectors that noticed a mutant: as counted, else by columns.
 fn detectors(record: &Record, mutant: &str) -> u64 {
     let row = record.table.get(mutant);
     let columns = || row.map_or(0, |row| row.values().filter(|noticed| **noticed).count() as u64);

@@ -1,5 +1,3 @@
-//! Compares a heap with the model.
-
 use super::perform::{CACHE, CONFIG, ITEMS, RUNNERS, STEP};
 use super::program::{CROWD, Cache, Config, Data, Item, More, Moving, Sale, Server, Stage};
 use super::types::{Crowd, NewList, NewMap, OldList, OldMap, v1, v2, v3};

@@ -1,5 +1,3 @@
-//! The program's steps on a heap, by the types of each version.
-
 use super::program::{Action, CROWD, Data, Moving, SERVERS, Stage, TEXTS, Which};
 use super::types::{
     Crowd, Measured, NewList, NewMap, OldList, OldMap, Runner, first_to_second, second_to_third,

@@ -1,5 +1,3 @@
-//! A pool of the campaign, and its successive processes.
-
 use super::child::Role;
 use super::program::Data;
 use crate::kills::watch::{End, Fate, Seen, start, watch};
@@ -30,7 +28,6 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Runs programs until so many were killed. A violation is an error and keeps the pool.
     pub(super) fn run(self, seed: u64, kills: u64, broken: Option<&str>) -> Result<Counts> {
         let below = if self.medium == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
         let folder = tempfile::Builder::new().prefix("indelible-retention-").tempdir_in(below)?;

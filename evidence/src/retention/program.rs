@@ -19,7 +19,6 @@ pub(super) struct Data {
     pub(super) config: Config,
     pub(super) cache: Cache,
     pub(super) items: Vec<Item>,
-    /// Number of the first; the others follow.
     pub(super) crowd: u64,
     pub(super) list: Moving,
     pub(super) map: Moving,
@@ -57,14 +56,12 @@ pub(super) struct Item {
     pub(super) more: Option<More>,
 }
 
-/// The extension of version 2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sale {
     pub(super) price: i64,
     pub(super) sold: bool,
 }
 
-/// The extension of version 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct More {
     pub(super) wide: u128,
@@ -82,7 +79,6 @@ impl Item {
         self.more.unwrap_or(More { wide: u128::from(self.count), gross, code: [0; 5] })
     }
 
-    /// As the first store to a field of an extension leaves it.
     fn extend(&mut self, version: u8) {
         let (sale, more) = (self.sale(), self.more());
         self.sale = (version > 1).then_some(sale).or(self.sale);
@@ -112,7 +108,6 @@ pub(super) enum Which {
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     ConfigRefused,
-    /// A converter fails after it made a value.
     ConverterFails,
     /// Opened, converted if older, and changed.
     Config {
@@ -146,11 +141,8 @@ pub(super) enum Action {
         at: usize,
         more: More,
     },
-    /// Threads extend all items at once, beside cuts.
     Race,
-    /// The step counts from the first cut, as only computed values follow.
     Crowd,
-    /// The container is in migration or new: the old program is refused.
     MovingRefused(Which),
     Add(Which, String),
     /// Converts at most so many elements; the converter may fail at the last.
@@ -223,7 +215,6 @@ impl Data {
         mixed(self.seed, 1, self.step / ERA).u8(1..=3)
     }
 
-    /// Whether another version may take over here.
     pub(super) fn era_ends(&self) -> bool {
         self.step.is_multiple_of(ERA)
     }

@@ -1,5 +1,3 @@
-//! Types of three versions of a program, and their converters.
-
 use indelible::Persist;
 use indelible::collections::{HeapRef, PBTreeMap, PHashMap, PString, PVec};
 use indelible::retention::{Converted, extendible};
@@ -114,7 +112,6 @@ pub(super) mod v3 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Filling its extension takes long, between its allocation and its link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -138,7 +135,6 @@ pub(super) type NewList<'h> = PVec<'h, Measured<'h>>;
 pub(super) type OldMap<'h> = PHashMap<'h, u64, PString<'h>>;
 pub(super) type NewMap<'h> = PBTreeMap<'h, PString<'h>, u64>;
 
-/// Seconds of a config converted from a version without.
 pub(super) const SECONDS: u32 = 30;
 
 pub(super) fn first_to_second<'h>(old: &v1::Config<'h>, heap: HeapRef<'h>) -> Converted<v2::Config<'h>> {

@@ -1,5 +1,3 @@
-//! Changes of a large object with known bytes after each.
-//!
 //! Change `n` stores `n` into one of a few distant pages of a sparse object in turn, and into the
 //! first page, which counts. A copy does it in the opposite order, in the pages' second word, so
 //! that it shows its source's changes and its own.
@@ -50,7 +48,6 @@ impl Pages {
         }
     }
 
-    /// The word of a page after so many changes: the last to this page, or 0.
     fn word(self, side: Side, page: u64, changes: u64) -> u64 {
         let of = match side {
             Side::Object => page,
@@ -66,8 +63,6 @@ impl Pages {
         }
     }
 
-    /// Compares every `step`th page from `first` on, and some unchanged pages, with so many changes
-    /// of either side.
     pub(super) fn compare(
         self,
         bytes: &[u8],

@@ -1,5 +1,3 @@
-//! The writer, its keeper, its followers, and the judge.
-
 use super::changes::{Acknowledged, Pages, SIZE, Side, count};
 use crate::kills::{check_pool, failed};
 use crate::workloads::journal::{DONE, Event, Journal, UNDER_WAY};
@@ -138,8 +136,6 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
-    /// The bytes must be after the acknowledged changes or one more; acknowledges and returns their
-    /// number.
     fn settle(
         &self,
         name: &str,
@@ -291,7 +287,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Each look shows at least the acknowledged changes, and all bytes of one psync.
     fn follow(&self) -> Result<(), Trouble> {
         let begin = Instant::now();
         let (pace, time) =
@@ -372,5 +367,4 @@ fn said(what: &str) {
     Said::Count { what: what.into(), count: 1 }.say();
 }
 
-/// The pool is sparse, with room for everything kept, readers' bases and lanes.
 pub(super) const POOL: u64 = SIZE * 64 + (1 << 30);

@@ -1,5 +1,3 @@
-//! Thousands of snapshots of one object, beside its writer, each after a psync.
-
 use super::times::timed;
 use anyhow::{Result, ensure};
 use indelible::{Object, Pool};
@@ -14,7 +12,6 @@ fn name(round: u64) -> String {
     format!("round {round}")
 }
 
-/// The last round that changed each of the two pages, up to this one.
 fn words(round: u64) -> [u64; 2] {
     let before = round.saturating_sub(1);
     if round.is_multiple_of(2) { [round, before] } else { [before, round] }

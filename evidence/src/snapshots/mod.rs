@@ -280,7 +280,6 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Windows with a reader of every tenth psync, and without one, in turn.
     fn following(&mut self, bar: &ProgressBar) -> Result<()> {
         let (window, windows) = (self.scale.window, self.scale.windows);
         let (mut with, mut without, mut kept) = (Times::default(), Times::default(), Times::default());

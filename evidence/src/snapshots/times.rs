@@ -1,5 +1,3 @@
-//! Times of snapshots, and rates of psyncs, as figures of a record.
-
 use anyhow::Result;
 use indelible_record::add;
 use std::collections::BTreeMap;
@@ -12,7 +10,6 @@ impl Times {
         self.0.push(microseconds);
     }
 
-    /// The quantile `share`, 0 without values.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,5 +1,3 @@
-//! The processes of a cell: a victim that stores and psyncs, and the judge.
-
 #![allow(unsafe_code)]
 
 use super::means::{Means, Tools, drop_page};
@@ -189,7 +187,6 @@ impl Victim<'_> {
         self.object.as_mut_ptr().wrapping_add(place)
     }
 
-    /// Stores to each page first where the kernel refuses protected pages.
     fn put(&mut self, place: usize, bytes: &[u8]) -> Result<bool> {
         let at = self.at(place);
         // SAFETY: within the object.
@@ -220,7 +217,6 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Checks that a psync finds the means without a mark, as documented.
     fn probe(&mut self) -> Result<()> {
         for _ in 0..40 {
             self.object.psync()?;
@@ -244,7 +240,6 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Psynced bytes survive dropped pages, and so do stores beside them.
     fn drop_pages(&mut self, stores: &[(usize, Vec<u8>)], model: &[u8]) -> Result<()> {
         if self.means != Means::DontNeed {
             return Ok(());

@@ -17,9 +17,7 @@ struct Offsets {
     tail: u32,
     mask: u32,
     entries: u32,
-    /// Flags and dropped, or overflow and completions.
     rest: [u32; 2],
-    /// The array of submissions, or flags.
     array: u32,
     reserved: u32,
     address: u64,
@@ -54,8 +52,6 @@ struct Submission {
 
 const _: () = assert!(size_of::<Params>() == 120 && size_of::<Submission>() == 64);
 
-/// The kernel's numbers: `IORING_REGISTER_BUFFERS`, `IORING_OP_READ_FIXED`,
-/// `IORING_ENTER_GETEVENTS`.
 const REGISTER_BUFFERS: libc::c_uint = 0;
 const READ_FIXED: u8 = 4;
 const WAIT: libc::c_uint = 1;

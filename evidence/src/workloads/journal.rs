@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// An event: outcome, kind, words of the kind.
 pub(crate) type Event = [u64; WORDS];
 
 const WORDS: usize = 8;
@@ -30,7 +29,6 @@ impl Journal {
         Ok(Journal { file: file.map_err(trouble)? })
     }
 
-    /// Number of the last event; the first is 1.
     pub(crate) fn last(&self) -> Result<u64, Trouble> {
         Ok(self.file.metadata().map_err(trouble)?.len() / LEN)
     }

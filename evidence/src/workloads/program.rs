@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const LARGE: u64 = 96 << 10;
-/// Enough pages that a first load goes straight to the primary.
 const LOAD: u64 = 300 * 4096;
 
 #[derive(Debug, Clone, Copy)]
@@ -84,12 +83,10 @@ pub(crate) enum Action {
         name: String,
         snapshot: String,
     },
-    /// Stores, then one psync of all these objects.
     Psync {
         names: Vec<String>,
         stores: Vec<Store>,
     },
-    /// A consistent cut of the workload's [ring](super::ring), which is not among the objects here.
     Cut,
 }
 
@@ -163,13 +160,10 @@ impl Workload {
         self.objects.keys().filter(|name| !self.kept.get(*name).is_some_and(|kept| kept.snapshot))
     }
 
-    /// The object whose addresses an object has: a process attaches one of those at a time.
     pub(crate) fn first<'a>(&'a self, name: &'a str) -> &'a str {
         self.kept.get(name).map_or(name, |kept| &kept.first)
     }
 
-    /// Whether others have the object's addresses: with the object, they would go to another that
-    /// cannot attach beside a copy.
     fn lends(&self, name: &str) -> bool {
         self.kept.values().any(|kept| kept.first == name)
     }

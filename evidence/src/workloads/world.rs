@@ -24,7 +24,6 @@ impl From<indelible::Error> for Trouble {
     }
 }
 
-/// Retries while another process holds the object.
 pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> Result<T, Trouble> {
     let begin = Instant::now();
     loop {
@@ -58,7 +57,6 @@ pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObje
     }
 }
 
-/// Finds the possible step after which all objects are.
 pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workload, Trouble> {
     let mut workload = Workload::at(source, spec.workload, spec.done);
     let before = match differs(pool, &workload)? {

@@ -83,7 +83,6 @@ struct Builder<'o, I> {
     unreadable: u64,
 }
 
-/// A read file.
 type Read<'a> = (&'a Path, io::Result<(Version, Option<Digest>)>);
 
 impl<I: Index> Builder<'_, I> {
@@ -103,7 +102,6 @@ impl<I: Index> Builder<'_, I> {
         Ok(gone.len() as u64)
     }
 
-    /// The files to read, and the number of finished ones.
     fn sort_out<'c>(&self, corpus: &'c Corpus) -> Result<(Vec<&'c Path>, u64)> {
         let reader = self.index.reader()?;
         let mut todo = Vec::new();

@@ -1,5 +1,3 @@
-//! The program: its commands, its errors.
-
 mod build;
 mod demo;
 mod query;
@@ -58,7 +56,6 @@ pub fn run<I: Index>() -> ExitCode {
     }
 }
 
-/// Whether nothing was psynced.
 fn is_blank(object: &ReadObject) -> bool {
     object.as_slice()[..4096].iter().all(|byte| *byte == 0)
 }
@@ -73,7 +70,6 @@ fn is_damage(error: &anyhow::Error) -> bool {
     error.is::<Damage>() || kind == Some(indelible::ErrorKind::Damaged)
 }
 
-/// The error and its causes, without repetitions.
 fn explain(error: &anyhow::Error) -> String {
     error
         .chain()

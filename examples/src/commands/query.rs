@@ -47,7 +47,6 @@ pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Files that contain all of `words`, with counts.
 fn find<'a, R: Reader<'a>>(reader: R, words: &[String]) -> Result<Vec<(R::File, u64)>> {
     let mut terms = Vec::new();
     for word in words {
@@ -86,7 +85,6 @@ fn find<'a, R: Reader<'a>>(reader: R, words: &[String]) -> Result<Vec<(R::File, 
     Ok(sorted.into_iter().map(|(count, _, file)| (file, count.0)).collect())
 }
 
-/// The words for a query's word.
 fn term<'a, R: Reader<'a>>(reader: R, word: &str) -> Result<Vec<R::Word>> {
     match word.strip_suffix('*') {
         Some(prefix) => reader.find_prefix(prefix),

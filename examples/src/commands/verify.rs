@@ -38,7 +38,6 @@ pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Compares the index with the files' words, counted in memory.
 fn recount<'a>(reader: impl Reader<'a>) -> Result<()> {
     let mut progress = Progress::new(false);
     let files = reader.files()?;

@@ -8,19 +8,16 @@ use indelible::collections::HeapRef;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
-/// A command in progress, with the database locked.
 pub(crate) struct Call<'a, 'h> {
     pub(crate) words: &'a [&'a [u8]],
     pub(crate) keys: &'a mut Keys<'h, Value<'h>>,
     pub(crate) heap: HeapRef<'h>,
-    /// Milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) reply: &'a mut Reply,
     pub(crate) client: &'a mut Client,
     pub(crate) service: &'a Service<'h>,
 }
 
-/// State of a connection for commands.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) name: Vec<u8>,
@@ -32,11 +29,6 @@ impl<'h> Call<'_, 'h> {
         self.keys.get(self.words[1], self.now).map(|item| &item.value)
     }
 
-    /// Changes the value of an existing key, the first argument. `change` also returns whether the
-    /// value is empty now; then the key is removed.
-    ///
-    /// # Errors
-    /// Those of `change`.
     pub(crate) fn change<R>(
         &mut self,
         change: impl FnOnce(&mut Value<'h>) -> Result<(R, bool), Refusal>,
@@ -51,10 +43,6 @@ impl<'h> Call<'_, 'h> {
         Ok(Some(result))
     }
 
-    /// Inserts a value for the first argument, if it has none.
-    ///
-    /// # Errors
-    /// The heap is full.
     pub(crate) fn create(&mut self, value: impl FnOnce() -> Value<'h>) -> Result<(), Refusal> {
         if !self.keys.is_there(self.words[1], self.now) {
             self.keys.insert(self.words[1], value(), 0)?;
@@ -104,7 +92,6 @@ impl fmt::Display for Refusal {
 
 pub(crate) type Done = Result<(), Refusal>;
 
-/// A command: name, numbers of words, whether it changes anything, code.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) words: RangeInclusive<usize>,
@@ -112,7 +99,6 @@ pub(crate) struct Command {
     pub(crate) run: fn(&mut Call<'_, '_>) -> Done,
 }
 
-/// Any number of words.
 pub(crate) const MANY: usize = usize::MAX;
 
 pub(crate) const fn looks(

@@ -1,5 +1,3 @@
-//! The table of all commands.
-
 use crate::call::Command;
 use crate::{hashes, keys, lists, session, sorted, strings};
 use std::collections::HashMap;

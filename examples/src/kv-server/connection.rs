@@ -40,7 +40,6 @@ impl Connection {
         &self.stream
     }
 
-    /// While a reply waits, nothing is read.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent < self.reply.len()
     }
@@ -53,10 +52,6 @@ impl Connection {
         self.has_more && !self.is_blocked
     }
 
-    /// Reads input, and executes whole requests.
-    ///
-    /// # Errors
-    /// The client is gone.
     pub(crate) fn receive(&mut self, service: &Service<'_>, piece: &mut Vec<u8>) -> io::Result<()> {
         if !self.has_more {
             piece.resize(PIECE, 0);
@@ -95,7 +90,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers the last requests with the error that kept their changes from durability.
     pub(crate) fn refuse(&mut self, error: &str) {
         if self.answered > 0 {
             self.reply.clear();
@@ -104,10 +98,6 @@ impl Connection {
             .for_each(|_| self.protocol.refuse(&format!("not durable: {error}"), &mut self.reply));
     }
 
-    /// Sends as much of the reply as the client takes.
-    ///
-    /// # Errors
-    /// The client is gone, or leaves after the whole reply.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.answered = 0;
         while self.is_sending() {

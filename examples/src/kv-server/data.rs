@@ -9,7 +9,6 @@ pub(crate) type Bytes<'h> = PVec<'h, u8>;
 pub(crate) type Hash<'h> = PHashMap<'h, Bytes<'h>, Bytes<'h>>;
 pub(crate) type List<'h> = PVecDeque<'h, Bytes<'h>>;
 
-/// Keys of both protocols, separate as in two servers.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Database<'h> {
@@ -19,12 +18,10 @@ pub(crate) struct Database<'h> {
     pub(crate) unique: u64,
 }
 
-/// Keys with values, also ordered by expiry.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Keys<'h, V: Persist<'h>> {
     items: PHashMap<'h, Bytes<'h>, Item<V>>,
-    /// An entry for each expiring key. Stale entries are ignored.
     ends: PBTreeSet<'h, End<'h>>,
 }
 
@@ -62,11 +59,9 @@ pub(crate) struct Cached<'h> {
     pub(crate) bytes: Bytes<'h>,
 }
 
-/// Members by name, and in order.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Sorted<'h> {
-    /// Scores as `ordered` numbers.
     pub(crate) scores: PHashMap<'h, Bytes<'h>, u64>,
     pub(crate) order: PBTreeSet<'h, Rank<'h>>,
 }
@@ -78,7 +73,6 @@ pub(crate) struct Rank<'h> {
     pub(crate) member: Bytes<'h>,
 }
 
-/// Ordered as the scores.
 pub(crate) fn ordered(score: f64) -> u64 {
     // Both zeros have one number.
     let bits = (score + 0.0).to_bits();
@@ -108,12 +102,10 @@ impl<V> Item<V> {
 }
 
 impl<'h, V: Persist<'h>> Keys<'h, V> {
-    /// Keys, expired ones included, and expiring ones.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.items.len(), self.ends.len())
     }
 
-    /// `None` for an expired key.
     pub(crate) fn get(&self, key: &[u8], now: u64) -> Option<&Item<V>> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
@@ -132,10 +124,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         if self.is_there(key, now) { self.items.update(key, |item| change(&mut item.value)) } else { None }
     }
 
-    /// Sets a key's value and expiry.
-    ///
-    /// # Errors
-    /// The heap is full.
     pub(crate) fn insert(&mut self, key: &[u8], value: V, expires: u64) -> Result<()> {
         let before = self.items.get(key).map_or(0, |item| item.expires);
         self.index(key, before, expires)?;
@@ -143,10 +131,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         Ok(())
     }
 
-    /// Sets a key's expiry; 0: none.
-    ///
-    /// # Errors
-    /// The heap is full.
     pub(crate) fn expire(&mut self, key: &[u8], expires: u64) -> Result<()> {
         let Some(before) = self.items.get(key).map(|item| item.expires) else { return Ok(()) };
         if before != expires {
@@ -177,10 +161,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         Some(item)
     }
 
-    /// Moves a key's value and expiry to another key. Without room nothing changes.
-    ///
-    /// # Errors
-    /// The heap is full.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8], heap: HeapRef<'h>) -> Result<()> {
         let Some(expires) = self.items.get(from).map(|item| item.expires) else { return Ok(()) };
         let name = Bytes::try_from_slice_in(to, heap)?;
@@ -198,7 +178,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         self.ends.clear();
     }
 
-    /// Removes at most `most` expired keys.
     pub(crate) fn purge(&mut self, now: u64, most: usize) -> usize {
         let mut removed = 0;
         while removed < most && self.next_end().is_some_and(|end| end <= now) {
@@ -215,7 +194,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         self.ends.first().map(|end| end.expires)
     }
 
-    /// A part of a walk over unexpired keys: see `PHashMap::scan`.
     pub(crate) fn scan(&self, cursor: u64, count: usize, now: u64, mut each: impl FnMut(&[u8], &V)) -> u64 {
         self.items.scan(cursor, count, |key, item| {
             if !item.is_over(now) {

@@ -1,7 +1,6 @@
 //! Patterns of keys: `*` any bytes, `?` one byte, `[a-c]` one of some, `[^a]` one of the others,
 //! `\` a literal byte.
 
-/// Matches the whole `text`, in time of the product of both lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut p) = (0, 0);
     // The last star, and the first byte behind its match.
@@ -31,8 +30,6 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// The length of a class after its `[`, if it has the byte. Without an end it extends to the
-/// pattern's.
 fn fits(class: &[u8], byte: u8) -> Option<usize> {
     let is_negative = class.first() == Some(&b'^');
     let (mut at, mut found) = (usize::from(is_negative), false);

@@ -115,7 +115,6 @@ fn fill(hash: &mut Hash<'_>, pairs: &[[&[u8]; 2]]) -> Result<usize, Refusal> {
     Ok(added)
 }
 
-/// Returns whether the field is new.
 fn put(hash: &mut Hash<'_>, field: &[u8], value: &[u8]) -> Result<bool, Refusal> {
     match hash.update(field, |text| assign(text, value)) {
         Some(assigned) => assigned?,
@@ -127,7 +126,6 @@ fn put(hash: &mut Hash<'_>, field: &[u8], value: &[u8]) -> Result<bool, Refusal>
     Ok(false)
 }
 
-/// Changes an existing hash; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut Hash<'h>) -> R,
@@ -164,7 +162,6 @@ fn all(call: &mut Call<'_, '_>, fields: bool, values: bool) -> Done {
     Ok(())
 }
 
-/// Sets a field to the result of `sum` on its value, and returns it.
 fn add(
     call: &mut Call<'_, '_>,
     sum: impl FnOnce(Option<&[u8]>) -> Result<String, Refusal>,

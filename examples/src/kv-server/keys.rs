@@ -61,7 +61,6 @@ fn kind(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// The moment `count` units of `unit` milliseconds after `from`.
 pub(crate) fn moment(from: u64, count: i64, unit: i64, name: &'static str) -> Result<u64, Refusal> {
     let ahead = count.checked_mul(unit).ok_or(Refusal::Expiry(name))?;
     let moment = i64::try_from(from).ok().and_then(|from| from.checked_add(ahead));
@@ -171,7 +170,6 @@ impl Part<'_> {
     }
 }
 
-/// Reads `cursor [MATCH pattern] [COUNT count] [TYPE type]`.
 pub(crate) fn parts<'a>(words: &[&'a [u8]], typed: bool) -> Result<Part<'a>, Refusal> {
     let text = std::str::from_utf8(words[0]).ok();
     let cursor = text.and_then(|text| text.parse().ok()).ok_or(Refusal::Other("invalid cursor"))?;
@@ -191,7 +189,6 @@ pub(crate) fn parts<'a>(words: &[&'a [u8]], typed: bool) -> Result<Part<'a>, Ref
     Ok(part)
 }
 
-/// Replies with the next cursor, and the found keys.
 pub(crate) fn scanned(reply: &mut Reply, next: u64, found: &[Vec<u8>]) {
     reply.array(2);
     reply.bulk(next.to_string().as_bytes());

@@ -62,13 +62,11 @@ fn list<'a, 'h>(value: Option<&'a Value<'h>>) -> Result<Option<&'a List<'h>>, Re
     }
 }
 
-/// Negative places count from the end.
 fn place(at: i64, len: usize) -> Option<usize> {
     let range = span(at, at, len);
     (!range.is_empty()).then_some(range.start)
 }
 
-/// Changes an existing list; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut List<'h>) -> R,
@@ -129,7 +127,6 @@ fn pop(call: &mut Call<'_, '_>, at: End) -> Done {
     Ok(())
 }
 
-/// Moves a value between lists, or within one.
 fn shift(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     let (target, heap) = (call.words[2], call.heap);
     if list(call.value())?.is_none() {

@@ -241,7 +241,6 @@ fn count(access: &mut Access<'_, '_>, key: &[u8], up: bool, by: u64, reply: &mut
 }
 
 impl<'i> Store<'i> {
-    /// Reads `command key flags time bytes [unique]`; returns the request, and its value's bytes.
     fn read(words: &[&'i [u8]]) -> std::result::Result<(Store<'i>, usize), &'static str> {
         let (kind, key, flags, time, bytes, unique) = match words {
             [b"cas", key, flags, time, bytes, unique] => (&b"cas"[..], key, flags, time, bytes, Some(unique)),

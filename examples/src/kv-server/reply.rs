@@ -21,7 +21,6 @@ impl Reply {
         self.bytes.clear();
     }
 
-    /// Frees memory beyond `bytes`.
     pub(crate) fn keep(&mut self, bytes: usize) {
         self.bytes.shrink_to(bytes);
     }
@@ -117,7 +116,6 @@ impl Reply {
         }
     }
 
-    /// Version 2 has no type for scores.
     pub(crate) fn double(&mut self, value: f64) {
         let text = shown(value);
         if self.version == 3 { self.line(b',', &text) } else { self.bulk(text.as_bytes()) }
@@ -138,7 +136,6 @@ impl Reply {
         self.counted(b'*', len);
     }
 
-    /// `len` pairs; in version 2 an array of both.
     pub(crate) fn map(&mut self, len: usize) {
         if self.version == 3 { self.counted(b'%', len) } else { self.array(2 * len) }
     }

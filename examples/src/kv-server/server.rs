@@ -57,12 +57,9 @@ struct EventLoop<'s, 'h> {
     service: &'s Service<'h>,
     listeners: &'s [Listener],
     epoll: OwnedFd,
-    /// Clients by epoll's numbers, above the listeners'.
     clients: HashMap<u64, Connection>,
     next: u64,
-    /// Clients with unexecuted requests in memory: their sockets may be silent.
     waiting: Vec<u64>,
-    /// The end of the listeners' pause.
     resumes: Option<Instant>,
     complained: bool,
 }
@@ -191,7 +188,6 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         Ok(())
     }
 
-    /// Sends what a client takes, and sets its next epoll event.
     fn send(&mut self, id: u64) -> Result<()> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
         let was_sending = client.is_blocked();

@@ -13,9 +13,7 @@ pub(crate) struct Service<'h> {
     heap: &'h Heap,
     place: HeapRef<'h>,
     database: &'h PMutex<'h, Database<'h>>,
-    /// Accesses that may have changed the database, counted under its lock.
     changed: AtomicU64,
-    /// As many are durable.
     durable: AtomicU64,
     pub(crate) figures: Figures,
     pub(crate) most_clients: usize,
@@ -24,11 +22,9 @@ pub(crate) struct Service<'h> {
 pub(crate) struct Access<'a, 'h> {
     pub(crate) database: &'a mut Database<'h>,
     pub(crate) heap: HeapRef<'h>,
-    /// Milliseconds since 1970.
     pub(crate) now: u64,
 }
 
-/// Figures for `INFO` and `stats`.
 pub(crate) struct Figures {
     pub(crate) started: Instant,
     pub(crate) clients: AtomicUsize,
@@ -38,8 +34,6 @@ pub(crate) struct Figures {
 }
 
 impl<'h> Service<'h> {
-    /// # Errors
-    /// The heap has no usable root.
     pub(crate) fn new(heap: &'h Heap, most_clients: usize) -> Result<Service<'h>> {
         let figures = Figures {
             started: Instant::now(),
@@ -96,7 +90,6 @@ impl<'h> Service<'h> {
         next.map(|next| next.saturating_sub(now))
     }
 
-    /// Bytes of the heap, free ones included: counting the others takes a walk.
     pub(crate) fn size(&self) -> usize {
         self.heap.size()
     }

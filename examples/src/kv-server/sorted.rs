@@ -152,7 +152,6 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Adds to a member's score; returns the sum, unless the rule forbids it.
 fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result<Option<f64>, Refusal> {
     if !rule.only_there {
         call.create(|| Value::Sorted(Sorted::default()))?;
@@ -176,7 +175,6 @@ fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result
 }
 
 impl Sorted<'_> {
-    /// Without room nothing changes.
     fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
         self.order.try_insert((score, member))?;
         if let Err(error) = self.scores.try_insert(member, score) {
@@ -197,7 +195,6 @@ impl Sorted<'_> {
     }
 }
 
-/// Changes an existing set; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut Sorted<'h>) -> R,

@@ -62,7 +62,6 @@ pub(crate) const COMMANDS: &[Command] = &[
 
 const LONGEST: usize = 512 << 20;
 
-/// The text of the key at argument `at`.
 fn text<'a, 'h>(call: &'a Call<'_, 'h>, at: usize) -> Result<Option<&'a Bytes<'h>>, Refusal> {
     match call.keys.get(call.words[at], call.now).map(|item| &item.value) {
         None => Ok(None),
@@ -90,7 +89,6 @@ fn many(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Sets the key at argument `at` to the next argument, and its expiry, if given.
 fn store(call: &mut Call<'_, '_>, at: usize, expires: Option<u64>) -> Done {
     let (key, value) = (call.words[at], call.words[at + 1]);
     let heap = call.heap;
@@ -127,7 +125,6 @@ fn is_end(word: &[u8]) -> bool {
     ["EX", "PX", "EXAT", "PXAT"].iter().any(|name| is(word, name))
 }
 
-/// The moment of an option: `EX seconds`, `PXAT milliseconds` and so on.
 fn ending(call: &Call<'_, '_>, option: &[u8], number: &[u8], name: &'static str) -> Result<u64, Refusal> {
     let (unit, from) = match option.to_ascii_uppercase().as_slice() {
         b"EX" => (1000, call.now),

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, ensure};
 use indelible::{At, CreateOptions, ErrorKind, Far, Home, Persist, Plain, Pool, Space};
 use std::path::{Path, PathBuf};
 
-/// An index's table, its root.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct Index {

@@ -6,10 +6,8 @@ use indelible::{At, Far, Persist, Plain, Pool, Rights, Space};
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-/// A key and its value.
 pub(super) type Texts<'t> = (&'t [u8], &'t [u8]);
 
-/// Their place in an object of data.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Record {
@@ -20,10 +18,6 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Key and value, which begin at `start`.
-    ///
-    /// # Errors
-    /// The object is damaged.
     #[inline]
     pub(super) fn texts<'s>(self, start: At<'s, u8>) -> Result<Texts<'s>> {
         let len = self.key_len.saturating_add(self.value_len);
@@ -47,14 +41,12 @@ pub enum Order {
     Values,
 }
 
-/// A record ordered by keys.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct ByKey {
     record: Record,
 }
 
-/// A record ordered by values.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct ByValue {
@@ -73,7 +65,6 @@ impl Sought {
     }
 }
 
-/// The key and value of a record at `at`.
 fn texts<'s, T>(record: Record, at: At<'s, T>) -> Result<Texts<'s>> {
     record.texts(at.follow(record.at)?.context("the store is damaged: a key has no bytes")?)
 }
@@ -96,7 +87,6 @@ impl FarKey for ByValue {
     }
 }
 
-/// A key of either tree.
 trait OfRecord: FarKey<Sought = Sought> + Sync + for<'h> Persist<'h> {
     fn new(record: Record) -> Self;
     fn record(self) -> Record;
@@ -145,7 +135,6 @@ impl Order {
 }
 
 impl Secondary {
-    /// The index in an object in the space for writing, made if missing.
     pub(super) fn open(space: &mut Space, pool: &Pool, object: [u8; 16], order: Order) -> Result<Secondary> {
         let tree = match order {
             Order::Keys => Tree::ByKey(FarTree::open(space, &[object])?),
@@ -154,7 +143,6 @@ impl Secondary {
         Ok(Secondary { pool: pool.path().to_owned(), object, tree })
     }
 
-    /// The index in an object for reading.
     pub(super) fn read(space: &Space, pool: &Pool, object: [u8; 16], order: Order) -> Result<Secondary> {
         let tree = match order {
             Order::Keys => Tree::ByKey(FarTree::read(space, &[object])?),
@@ -170,7 +158,6 @@ impl Secondary {
         }
     }
 
-    /// Adds data at `own` in its object.
     pub(super) fn add(
         &self,
         space: &mut Space,
@@ -185,7 +172,6 @@ impl Secondary {
         }
     }
 
-    /// Removes data that still exists.
     pub(super) fn remove(&self, space: &mut Space, texts: Texts<'_>) -> Result<()> {
         let sought = Sought::of(texts);
         match &self.tree {
@@ -227,7 +213,6 @@ fn scan<'s, K: OfRecord>(
     })))
 }
 
-/// Several scans in one order.
 pub(super) struct Merged<'s> {
     order: Order,
     scans: Vec<std::iter::Peekable<Scan<'s>>>,

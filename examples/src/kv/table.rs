@@ -30,14 +30,12 @@ pub(super) fn way(hash: u64, room: usize) -> impl Iterator<Item = usize> {
     (first..room).chain(0..first)
 }
 
-/// A key's slot, and the slot for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub(super) at: Option<usize>,
     pub(super) free: Option<usize>,
 }
 
-/// Finds a key by `hash_of`; `is_key` compares keys of equal hash.
 #[inline]
 pub(super) fn find(
     hash: u64,

@@ -84,7 +84,6 @@ fn rotate<N: Nodes>(nodes: &mut N, at: N::Place, side: Side, red: Option<bool>) 
     rehang(nodes, of.parent, at, Some(up))
 }
 
-/// Replaces a child of a parent, or of the tree.
 fn rehang<N: Nodes>(
     nodes: &mut N,
     parent: Option<N::Place>,
@@ -100,7 +99,6 @@ fn rehang<N: Nodes>(
     }
 }
 
-/// Puts a node, or nothing, in another's place below its parent.
 fn replace<N: Nodes>(
     nodes: &mut N,
     parent: Option<N::Place>,

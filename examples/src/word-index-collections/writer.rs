@@ -1,5 +1,3 @@
-//! The index under construction.
-
 use crate::reader::Reader;
 use crate::words::{File, Posting, ROOT, Word, Words};
 use anyhow::{Context, Result};

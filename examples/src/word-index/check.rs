@@ -1,7 +1,6 @@
 //! Whether the index is whole.
 //!
 //! Compares all structures:
-//! 1. pointers lead to structures within the used bytes, which do not overlap;
 //! 2. they and the known garbage are all used bytes;
 //! 3. words and files are once in the bucket of their hash; words are on the list of their
 //!    initials;
@@ -15,7 +14,6 @@ use anyhow::Result;
 use indelible_examples::{Damage, ensure, hash};
 use std::collections::{HashMap, HashSet};
 
-/// All that the object alone can tell.
 pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     let root = reader.root();
     let mut space = Space::default();
@@ -27,7 +25,6 @@ pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Unclaimed addresses of a file's postings.
 type Files = HashMap<usize, HashSet<usize>>;
 
 fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {

@@ -64,7 +64,6 @@ impl<'a> Reader<'a> {
         self.find(&self.root.files, hash(path), |file| Ok(self.view.slice(file.path, file.path_len)? == path))
     }
 
-    /// The words on a list of [`initials`](layout::initials).
     pub(crate) fn alike(self, list: usize) -> Result<impl Iterator<Item = Result<(*mut Word, &'a Word)>>> {
         let lists = self.view.slice(self.root.initials, INITIALS as u64)?;
         Ok(self.view.chain(lists[list], self.root.words.len, |word| word.alike))

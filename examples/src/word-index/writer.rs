@@ -1,5 +1,3 @@
-//! The index under construction.
-
 use crate::arena::{Arena, Record, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
 use crate::reader::Reader;
@@ -184,7 +182,6 @@ impl Native {
         Ok(at)
     }
 
-    /// The node before `target` in a list; `None` if it is the first.
     fn before<T: Record>(
         &self,
         first: *mut T,
@@ -264,7 +261,6 @@ impl Native {
     }
 }
 
-/// The number may be anything in a damaged object.
 fn add(number: &mut u64, more: u64) {
     *number = number.wrapping_add(more);
 }

@@ -1,5 +1,3 @@
-//! A way to run a kernel, and its results.
-
 use crate::Result;
 use crate::array_backends::{ArrayBackend, Contestant, Opened, PARTS, Place, Profile, Touched};
 use crate::environment::{Environment, Medium};

@@ -1,5 +1,3 @@
-//! The contestants of data retention, and their results.
-
 use crate::Result;
 use crate::environment::Environment;
 use crate::model::Section;

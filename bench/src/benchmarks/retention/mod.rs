@@ -1,5 +1,3 @@
-//! Retention models: data that survive changes of their types.
-
 mod access;
 mod contestants;
 mod maps;

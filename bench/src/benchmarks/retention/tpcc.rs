@@ -1,5 +1,3 @@
-//! TPC-C by models of data retention.
-
 use super::contestants::{Found, Layout, NAMES};
 use crate::Result;
 use crate::environment::{Environment, progress};

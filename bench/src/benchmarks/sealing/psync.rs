@@ -1,5 +1,3 @@
-//! psync of one page, sealed and not.
-
 use super::key;
 use super::place::Place;
 use crate::Result;

@@ -1,5 +1,3 @@
-//! The measured memories, and objects of the classes.
-
 use crate::Result;
 use crate::environment::{Environment, Medium, discard};
 use crate::stamp::memory::Reliable;

@@ -1,5 +1,3 @@
-//! LMDB: a copy-on-write B+ tree in a mapped file, with defaults.
-
 #![allow(unsafe_code)]
 
 use super::{GONE, NativeMap, Opened, Pair, Place};

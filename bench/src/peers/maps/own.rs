@@ -1,5 +1,3 @@
-//! Indelible: a map of the collections as a root of a heap.
-
 use super::{GONE, Kind, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use indelible::collections::{PBTreeMap, PHashMap};

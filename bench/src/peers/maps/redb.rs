@@ -1,5 +1,3 @@
-//! redb: a copy-on-write B tree in a file, durable at each commit by default.
-
 use super::{GONE, NativeMap, Opened, Pair, Place};
 use crate::Result;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};

@@ -1,5 +1,3 @@
-//! Indelible: pages of an object, sealed or not.
-
 use super::{Opened, Page, Place, SealedPeer, forget};
 use crate::Result;
 use crate::pattern::PAGE;

@@ -117,7 +117,6 @@ impl SqlCipher {
         if done == 0 { Ok(statement) } else { Err(format!("SQLCipher: {}", self.message()).into()) }
     }
 
-    /// Runs a statement; a page is its first two parameters.
     fn run(&self, sql: &str, page: Option<(usize, &Page)>) -> Result<()> {
         let statement = self.prepare(sql)?;
         // SAFETY: (1); the library copies the page.

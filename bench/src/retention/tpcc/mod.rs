@@ -58,7 +58,6 @@ struct Root {
     history: *mut History,
 }
 
-/// A database with nodes `N`; a copy is the same one.
 struct Database<N> {
     root: *mut Root,
     scale: Scale,
@@ -130,7 +129,6 @@ impl<N> Database<N> {
         }
     }
 
-    /// The same bytes as a later version sees them.
     fn recast<F>(self) -> Database<F> {
         Database { root: self.root, scale: self.scale, of: std::marker::PhantomData }
     }

@@ -72,7 +72,6 @@ fn round<S: Space, V: Versions<S, ORDER, Rest = Body>>(
     Ok(Found { times, reset, retained, durable, nodes, extended })
 }
 
-/// Users see the same numbers, with any nodes.
 fn same(manual: &Update, other: &Update) -> Result<()> {
     match manual.seen == other.seen {
         true => Ok(()),
@@ -147,7 +146,6 @@ fn update<S: Space, N: Node<S>>(
     Ok(found)
 }
 
-/// P-AUTO, after a first version with nodes `B`.
 fn automatic<S: Space, B: Node<S>, F: Node<S>>(
     environment: &Environment,
     script: &Script,

@@ -106,7 +106,6 @@ fn database(space: &mut Own) -> Database<Plain> {
     original(&script, space).expect("a database")
 }
 
-/// The check must name the violated condition.
 fn broken<T: Copy>(condition: u32, at: *mut T, value: T, database: Database<Plain>, space: &mut Own) {
     // SAFETY: a field of a row.
     let before = unsafe { at.replace(value) };
@@ -205,8 +204,6 @@ fn a_payment_by_name_is_of_the_customer_in_the_middle() {
     check(database, &mut space).expect("a consistent database");
 }
 
-/// P-RETAIN and P-MANUAL at recorded sizes: rows fit the space, keys 32 bits, a conversion one
-/// durable step.
 fn converts_the_papers_sizes<S: Space>(space: &mut S)
 where
     Change<TreeNode>: Versions<S, ORDER, Rest = Body>,

@@ -1,5 +1,3 @@
-//! Errors of durability classes.
-
 /// Why an object's durability class forbids a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

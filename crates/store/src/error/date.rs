@@ -1,5 +1,3 @@
-//! Dates in messages.
-
 /// Formats seconds since 1970 as RFC 3339, in UTC.
 #[must_use]
 pub fn date_time(seconds: u64) -> String {

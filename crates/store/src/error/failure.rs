@@ -1,9 +1,6 @@
-//! Failures of the medium, and their place in an operation.
-
 use super::StoreError;
 use crate::medium::MediumError;
 
-/// The operation of the medium that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Read,
@@ -11,7 +8,6 @@ pub(crate) enum Failure {
 }
 
 impl StoreError {
-    /// The medium's failure; `None`: the error is about bytes on the medium.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match self {
             StoreError::Failed(_) | StoreError::NotApplied(_) | StoreError::NoSpace => Some(Failure::Write),
@@ -30,7 +26,6 @@ impl StoreError {
         }
     }
 
-    /// The error of a psync within a larger operation.
     pub(crate) fn of_step(self) -> Self {
         match self {
             StoreError::NotApplied(cause) => StoreError::Failed(cause),

@@ -1,5 +1,3 @@
-//! Refused changes of a pool's length.
-
 /// Why a pool keeps its length.
 #[derive(Debug, thiserror::Error)]
 pub enum LengthError {

@@ -1,5 +1,3 @@
-//! Errors of sealed objects. No error contains key material.
-
 use super::date_time;
 
 /// Why an operation on a sealed object fails.

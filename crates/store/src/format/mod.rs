@@ -82,7 +82,6 @@ pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {
     sum.get()
 }
 
-/// [`checksum`] of consecutive bytes.
 pub(crate) struct Checksum(XxHash3_64);
 
 impl Checksum {

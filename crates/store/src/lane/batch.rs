@@ -1,5 +1,3 @@
-//! Building a batch in memory.
-//!
 //! Invariants:
 //! 1. Unless lines were borrowed, `bytes` is the header's line and the data lines, and after `seal`
 //!    the sections and runs: what the lane gets. An empty batch may own no memory.
@@ -26,7 +24,6 @@ pub struct Batch {
     data_end: usize,
     may_borrow: bool,
     borrowed: u64,
-    /// Whether freed memory of it must be wiped.
     secret: bool,
     header: Header,
 }
@@ -53,7 +50,6 @@ impl Batch {
         }
     }
 
-    /// A batch for plaintext, which wipes memory that it frees.
     pub(crate) fn secret() -> Self {
         Batch { secret: true, ..Batch::new() }
     }
@@ -238,7 +234,6 @@ impl Batch {
         &self.bytes
     }
 
-    /// Runs and their data.
     pub(crate) fn redo(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut at = L;
         self.runs.iter().map(move |run| {

@@ -17,7 +17,6 @@ use std::ops::RangeInclusive;
 use zerocopy::FromBytes;
 
 const PIECE: u64 = 1 << 20;
-/// Bounds of [`Search::Near`], in bytes.
 const NEAR: u64 = 64 << 10;
 const FAR: u64 = 1 << 20;
 

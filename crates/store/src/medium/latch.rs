@@ -73,7 +73,6 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// Whether a change has failed since [`FaultLatch::enter`].
     pub(crate) fn is_over(&self) -> bool {
         self.latch.failures.load(Ordering::Acquire) != self.number
     }

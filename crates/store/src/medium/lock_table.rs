@@ -1,5 +1,3 @@
-//! All locks on a pool with their holders, for messages.
-
 use super::Process;
 use std::ops::RangeInclusive;
 

@@ -14,7 +14,6 @@ const LINES: usize = (PAGE / LINE) as usize;
 struct Image {
     /// Lines (bits) to log even if unchanged.
     forced: u64,
-    /// Former content of written lines, by number.
     before: Vec<(usize, [u8; L])>,
     after: Box<[u8; PAGE as usize]>,
 }
@@ -28,7 +27,6 @@ impl Image {
         &mut self.after[line * L..(line + 1) * L]
     }
 
-    /// A writable range; `None`: outside the page.
     fn place(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         if range.end > self.after.len() {
             return None;

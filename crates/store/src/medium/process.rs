@@ -1,5 +1,3 @@
-//! Processes, for messages.
-
 /// A process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {

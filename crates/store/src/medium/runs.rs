@@ -1,5 +1,3 @@
-//! Written ranges, for the proof of their durability.
-
 use std::ops::Range;
 
 #[derive(Default)]
@@ -13,7 +11,6 @@ impl Runs {
         }
     }
 
-    /// The same bytes as ascending, disjoint ranges.
     pub(crate) fn joined(mut self) -> Vec<Range<u64>> {
         self.0.sort_unstable_by_key(|range| range.start);
         self.0.dedup_by(|next, range| {

@@ -1,5 +1,3 @@
-//! Hands a thread's mutant on to threads that it starts.
-
 /// A thread's mutant.
 #[derive(Clone, Copy, Debug)]
 pub struct Selected(#[cfg(feature = "__mutants")] Option<super::Mutant>);

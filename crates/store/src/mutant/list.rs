@@ -1,5 +1,3 @@
-//! The list of mutants, as types and functions.
-
 /// Lists each mutant once, in its group: its name and the broken rule.
 macro_rules! mutants {
     ($($(#[doc = $what:literal])+ $group:ident { $($(#[doc = $rule:literal])+ $name:ident,)+ })+) => {

@@ -1,5 +1,3 @@
-//! The mutant of a thread or of the whole process.
-
 use super::Mutant;
 use std::cell::Cell;
 use std::sync::OnceLock;

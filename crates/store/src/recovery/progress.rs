@@ -1,5 +1,3 @@
-//! Progress lines, and the unpublished part of a primary.
-
 use crate::error::Result;
 use crate::format::batch::Section;
 use crate::format::entry::{Entry, FLAG_SPARSE, PROGRESS, Progress};

@@ -21,9 +21,7 @@ pub(super) struct Redo<'r> {
     pub(super) medium: &'r dyn Medium,
     pub(super) seed: u64,
     pub(super) directory: &'r Directory,
-    /// Before the first batch.
     pub(super) start: LaneLog,
-    /// Behind the last batch.
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
     /// Whether readers see the primaries, which may not go back.
@@ -108,7 +106,6 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// Pages of `runs` that a barrier left unwritten, ascending per object.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
         let mut lost = Runs::default();
         for range in self.objects.values().flat_map(|object| object.located.entry.ranges()) {

@@ -25,10 +25,8 @@ pub struct Change {
     /// Changed nodes by level and index, with bits of the changed lines.
     pub(super) nodes: BTreeMap<(u32, u64), (Box<PageBytes>, u64)>,
     pub(super) header: Option<(Header, Shape)>,
-    /// The new identity.
     pub(super) identity: Option<Identity>,
     root: Option<Seal>,
-    /// The new signer.
     pub(super) signer: Option<Signer>,
     signature: Option<Signed>,
     nonces: Nonces,

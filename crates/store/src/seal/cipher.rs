@@ -6,7 +6,6 @@
 
 use super::secret::scrub_stack;
 
-/// 192 random bits.
 pub(super) type Nonce = [u8; 24];
 pub(super) type Tag = [u8; 16];
 

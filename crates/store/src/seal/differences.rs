@@ -16,7 +16,6 @@ trait States {
     fn seals(&self, level: u32) -> u64;
     fn older(&mut self, level: u32, index: u64) -> Result<Option<Node>>;
     fn newer(&mut self, level: u32, index: u64) -> Result<Node>;
-    /// The subtrees are equal.
     fn equal(&mut self, _level: u32, _index: u64) {}
 }
 

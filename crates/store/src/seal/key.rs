@@ -1,5 +1,3 @@
-//! Keys of users and of objects.
-
 use super::device::{SECRET, SecretDevice};
 use super::identity::Meant;
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
@@ -52,9 +50,7 @@ pub struct SealKey {
     pub(super) owned: Owned,
     /// Expiry of slots made with it, in seconds since 1970; 0: never.
     pub(super) expires: u64,
-    /// The accepted signer.
     pub(super) signer: Option<Signer>,
-    /// The expected object.
     pub(super) meant: Meant,
 }
 

@@ -1,5 +1,3 @@
-//! The key page: header, root's seal, and key slots, each with the object's key for one owner.
-
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
 use super::blobs;
@@ -57,7 +55,6 @@ impl SlotInfo {
         self.expires.is_some_and(|expires| now() >= expires)
     }
 
-    /// Whether it never expires.
     pub(super) fn lasts(&self) -> bool {
         !self.damaged && self.kind != SLOT_EMPTY && self.expires.is_none()
     }
@@ -243,7 +240,6 @@ impl KeyPage {
         self.open_slot(owner).map(|(_, key)| key)
     }
 
-    /// [`open`](KeyPage::open), with the slot.
     pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
         let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {

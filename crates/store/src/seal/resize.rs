@@ -55,9 +55,6 @@ impl Change {
     }
 
     /// Lets the root authenticate `identity`.
-    ///
-    /// # Errors
-    /// As for [`page`](Change::page).
     pub fn identify(&mut self, tree: &mut Tree, identity: Identity, read: ReadPage<'_>) -> Result<()> {
         self.identity = Some(identity);
         let flags = U32::new(tree.header.flags.get() | FLAG_IDENTITY);
@@ -90,7 +87,6 @@ impl Change {
         Ok(Some((page, Box::new(*bytes))))
     }
 
-    /// Makes lost pages and nodes absent.
     fn cut(&mut self, tree: &mut Tree, shape: Shape, read: ReadPage<'_>) -> Result<()> {
         let mut below = shape.content();
         if below >= tree.shape.content() || Mutant::CutKept.is_on() {

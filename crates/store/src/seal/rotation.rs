@@ -80,7 +80,6 @@ impl Tree {
 struct Rotation {
     sealer: Sealer,
     nonces: Nonces,
-    /// Nodes above the leaves, with the new seals so far.
     nodes: BTreeMap<(u32, u64), Box<PageBytes>>,
 }
 

@@ -49,7 +49,6 @@ impl Secret {
         Secret(kept.unwrap_or_else(|| Box::new(OnHeap(Zeroizing::new(vec![0; len])))))
     }
 
-    /// Overwrites the bytes.
     pub(super) fn take(bytes: &mut [u8]) -> Secret {
         let mut secret = Secret::zeros(bytes.len());
         secret.copy_from_slice(bytes);

@@ -19,7 +19,6 @@ use zeroize::Zeroizing;
 
 pub(super) type Signed = [u8; SIGNATURE_LEN];
 
-/// Prefixes of a hashed key file and of a signed root.
 const SIGN_KEY: &[u8] = b"indelible sign key 1";
 const ROOT: &[u8] = b"indelible root 1";
 
@@ -85,7 +84,6 @@ impl fmt::Display for VerifyKey {
 impl FromStr for VerifyKey {
     type Err = SealError;
 
-    /// Ignores surrounding blanks.
     fn from_str(text: &str) -> std::result::Result<VerifyKey, SealError> {
         let why = "a verify key is 64 hexadecimal digits, as `pmo key verifier` shows them of a sign key";
         let bytes = unhex(text.trim()).ok_or(SealError::BadKey { why })?;
@@ -129,10 +127,6 @@ impl Signer {
         self.sign.is_some()
     }
 
-    /// Signs a root.
-    ///
-    /// # Errors
-    /// `SignKeyNeeded`.
     pub(super) fn sign(&self, head: &[u8], root: &Seal) -> Result<Signed> {
         let key = self.sign.as_ref().ok_or(SealError::SignKeyNeeded)?;
         Ok(key.sign(&message(head, root)))

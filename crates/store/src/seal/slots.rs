@@ -1,5 +1,3 @@
-//! The slots of a key page, as bytes.
-
 use super::PageBytes;
 use crate::format::checksum;
 use crate::format::seal::{KeySlot, SLOTS};

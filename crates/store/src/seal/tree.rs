@@ -47,7 +47,6 @@ pub struct Tree {
     pub(super) identity: Option<Identity>,
     pub(super) root: Seal,
     pub(super) signer: Option<Signer>,
-    /// Verified nodes, by page.
     pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
 }
 
@@ -180,7 +179,6 @@ impl Tree {
         Opener(self.sealer.clone())
     }
 
-    /// The seal of a content page (level 0) or node below.
     pub(super) fn seal(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<Seal> {
         Ok(Tree::seal_in(self.node(level, index / ARITY, read)?, index % ARITY))
     }

@@ -24,7 +24,6 @@ const SPARSE: usize = CAPACITY / 3;
 
 type Key = (u64, u64);
 
-/// Receives a node: offset, level, slots.
 type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
 
 /// A right sibling for the parent to insert.
@@ -63,7 +62,6 @@ impl TableTransaction<'_> {
         Ok(self.pages.write(node.own_offset.get(), &node)?)
     }
 
-    /// Root node and its level; `None`: empty tree.
     fn top(&self, tree: TreeId) -> Option<(u64, u16)> {
         let root = &self.root.trees[tree as usize];
         (root.height.get() > 0).then(|| (root.node.get(), root.height.get() as u16 - 1))
@@ -153,7 +151,6 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Keys are in `low..high`.
     fn walk_node(
         &self,
         offset: u64,
@@ -303,7 +300,6 @@ impl TableTransaction<'_> {
         Ok(Some(value))
     }
 
-    /// A node, possibly empty.
     fn mergeable(&self, offset: u64, level: u16) -> Result<Node> {
         let node: Node = self.pages.read(offset)?;
         match node.is_empty() && self.pages.has(offset) {

@@ -117,11 +117,9 @@ impl Table {
     }
 }
 
-/// The table, held.
 struct Held<'t> {
     table: &'t Table,
     state: TableLog,
-    /// Whether the kernel lock is held.
     locked: bool,
 }
 

@@ -1,5 +1,3 @@
-//! The memory of a pool's objects, and its addresses.
-
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -60,7 +58,6 @@ impl Memory {
     }
 }
 
-/// Addresses of one program's pool: several programs run at once.
 pub(super) struct Addresses(usize);
 
 const SLOTS: usize = 16;

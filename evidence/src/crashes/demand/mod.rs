@@ -67,15 +67,12 @@ enum OnCopy {
     Read,
 }
 
-/// A step of one process; objects are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// `apart`: a transactional object in a memory of its own.
     Attach {
         object: usize,
         apart: bool,
     },
-    /// A transaction on the attached ones. `wide`: it changes each page.
     Commit {
         objects: Vec<usize>,
         wide: bool,
@@ -129,8 +126,6 @@ enum Step {
         nth: u64,
         fault: Fault,
     },
-    /// Steps of two processes: the first makes so many operations, then the other one, then the
-    /// first ends.
     AtOnce {
         own: Vec<Step>,
         other: usize,
@@ -178,7 +173,6 @@ fn beside() -> [Step; 4] {
     [Step::Collect, Step::CopyFile, Step::Read { object: 0 }, Step::Snapshot { object: 0 }]
 }
 
-/// Most operations before a switch in programs of [`Demand::beside`].
 const SWITCHES: [u64; 2] = [120, 60];
 
 impl Demand {
@@ -194,8 +188,6 @@ impl Demand {
         short().into_iter().map(of).collect()
     }
 
-    /// The `nth` program of a call between two operations of an attach, a commit and a death.
-    /// `None`: fewer.
     pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
         let calls = beside();
         let [first, second] = SWITCHES;
@@ -228,7 +220,6 @@ impl Demand {
         format!("{last}\non {}, objects {OBJECTS:?}:\n{small:?}", describe(self.config))
     }
 
-    /// `limits`: `None` makes no images.
     fn judge_program(&self, program: &Program<Step>, limits: Option<&Limits>) -> Result<Judged, String> {
         guarded(self.seed, || {
             let done = run::run(program, self.config, self.seed)?;

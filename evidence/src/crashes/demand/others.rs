@@ -1,5 +1,3 @@
-//! Calls that need no object: recoveries, sweeps, copies, sizes.
-
 use super::found::{Found, PAGES};
 use super::ledger::Moment;
 use super::memory::lock;

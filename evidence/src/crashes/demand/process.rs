@@ -1,5 +1,3 @@
-//! A process: a pool on a handle of its own, and its objects.
-
 use super::found::{CELLS, PAGES};
 use super::{LARGE, OBJECTS};
 use indelible::{Pending, Pool, Transactional, TxCell, TxObject};
@@ -75,7 +73,6 @@ pub(super) struct Life {
     pub(super) medium: Arc<SimMedium>,
 }
 
-/// The place of a process, which others take after its death.
 pub(super) struct Seat {
     pub(super) number: usize,
     pub(super) thread: u32,

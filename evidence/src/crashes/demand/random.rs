@@ -1,5 +1,3 @@
-//! Random programs of objects on demand.
-
 use super::{LARGE, OBJECTS, OnCopy, PROCESSES, Place, Step, TRANSACTIONAL};
 use fastrand::Rng;
 use indelible_testing::oracle::Program;

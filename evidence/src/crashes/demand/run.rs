@@ -1,5 +1,3 @@
-//! A program on a pool.
-
 use super::super::counts::Counts;
 use super::ledger::{Ledger, Moment};
 use super::memory::{Addresses, Memory, lock};

@@ -1,5 +1,3 @@
-//! Calls of a process on its objects.
-
 use super::found::{CELLS, Found, PAGES, cell_of};
 use super::memory::lock;
 use super::process::{Life, Object, Seat};
@@ -35,7 +33,6 @@ impl World {
         }
     }
 
-    /// Reads all cells. All of it is durable, as the object was just attached.
     fn look(&self, life: &Life, object: usize) -> Verdict {
         let attached = &life.objects[&object];
         let (all, cells) = (lock(&self.ledger).transactions.clone(), attached.cells());

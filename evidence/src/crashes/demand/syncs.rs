@@ -1,5 +1,3 @@
-//! Waits for durability, wherever code can run.
-
 use super::Place;
 use super::memory::lock;
 use super::process::{Life, Object, Seat};

@@ -1,5 +1,3 @@
-//! Code that runs when a thread ends.
-
 use std::cell::RefCell;
 
 thread_local! {
@@ -16,8 +14,6 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// Runs `what` at this thread's end, after its transactions' state is gone; the thread has run none
-/// yet.
 pub(super) fn at_the_end(what: impl FnOnce() + 'static) {
     AT_THE_END.set(AtTheEnd(Some(Box::new(what))));
 }

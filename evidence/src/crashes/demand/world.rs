@@ -1,5 +1,3 @@
-//! A pool, its processes, and the promises made to them.
-
 use super::super::counts::Counts;
 use super::OBJECTS;
 use super::found::PAGES;
@@ -22,7 +20,6 @@ pub(super) struct Copied {
     pub(super) moment: Moment,
 }
 
-/// The process that has an object, or left it with unpublished commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) process: usize,
@@ -40,7 +37,6 @@ pub(super) struct World {
     pub(super) copy: Mutex<Option<Arc<Copied>>>,
     pub(super) filled: Mutex<Vec<String>>,
     pub(super) counts: Mutex<Counts>,
-    /// Tells the program's files from others of this process.
     pub(super) identity: u64,
     lives: AtomicU32,
     threads: AtomicU32,
@@ -151,7 +147,6 @@ impl World {
         }
     }
 
-    /// The process in a seat, started if needed. `None`: it cannot start.
     pub(super) fn live<'s>(&self, seat: &'s mut Seat) -> Result<Option<&'s mut Life>, String> {
         if seat.life.is_none() {
             let medium = Arc::new(self.medium.handle());

@@ -1,5 +1,3 @@
-//! The processes of a round.
-
 use super::history::{GROUPS, History, MEMBERS, label, name};
 use super::keeper::{Work, collect};
 use super::kept::Keeper;
@@ -148,7 +146,6 @@ impl Child {
     }
 }
 
-/// Each look shows one whole state that was the newest at that time.
 fn follow(pool: &Pool, histories: &[History], rng: &mut fastrand::Rng) -> Result<(), Trouble> {
     let (history, member) = (&histories[rng.usize(0..GROUPS)], rng.usize(0..MEMBERS));
     let name = name(history.object(member));

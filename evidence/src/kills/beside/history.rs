@@ -20,7 +20,6 @@ pub(super) const PSYNC: u64 = 1;
 const GROW: u64 = 2;
 const BACK: u64 = 3;
 
-/// First word of an object, and its size.
 pub(super) type Label = (u64, u64);
 
 pub(super) fn label(bytes: &[u8]) -> Label {
@@ -78,7 +77,6 @@ impl History {
         self.group * MEMBERS + member
     }
 
-    /// The states after an event, unless it is known as not happened.
     pub(super) fn states(&self, event: u64) -> Result<[u64; MEMBERS], Trouble> {
         if event == 0 {
             return Ok([0; MEMBERS]);
@@ -120,7 +118,6 @@ impl History {
         stores
     }
 
-    /// The members' states with these labels, if the group had them after one event.
     pub(super) fn find(
         &self,
         found: &[(usize, Label)],

@@ -76,7 +76,6 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Notes until when an event may have happened.
     fn until(&self, number: u64) -> Result<(), Trouble> {
         for history in self.histories {
             self.keeper.journal.set(number, TO + history.group, history.journal.last()?)?;
@@ -191,8 +190,6 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Removes it in one of several ways; a copy may be attached, and changed after its name is
-    /// gone.
     fn end(&mut self, number: u64) -> Result<(), Trouble> {
         let Kept { objects, writable, .. } = self.all[&number].clone();
         let first = self.keeper.name(number, objects[0]);

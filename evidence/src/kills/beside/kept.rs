@@ -1,5 +1,3 @@
-//! Snapshots and copies that a keeper made, by its journal.
-
 use super::history::{GROUPS, History, Label, MEMBERS, label, store, stores, word};
 use super::writer::same;
 use crate::workloads::journal::{DONE, Event, Journal};
@@ -73,7 +71,6 @@ impl Keeper {
         (self.number as u64 + 1) << 48 | event
     }
 
-    /// Fails unless the bytes are one possible state of each group with the changes since.
     pub(super) fn compare(
         &self,
         pool: &Pool,

@@ -46,7 +46,6 @@ struct Line {
 }
 
 impl Beside {
-    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(environment: Environment, tracking: &'static str, seed: u64) -> Result<Option<Beside>> {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
         let pool = Pool::format(place.pool(), POOL)?;

@@ -132,7 +132,6 @@ impl<'a> Writer<'a> {
         self.compare("gone back")
     }
 
-    /// The label of a snapshot, unless it is gone, or of a changed copy.
     fn peek(&self, snapshot: &str) -> Result<Option<Label>, Trouble> {
         match patient(|| self.pool.attach_read(snapshot)) {
             Ok(object) => {

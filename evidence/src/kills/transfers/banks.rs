@@ -1,9 +1,6 @@
-//! Banks, and the names of their objects.
-
 pub(super) const BANKS: usize = 2;
 pub(super) const OBJECTS: usize = 3;
 pub(super) const THREADS: usize = 4;
-/// The object that attaches and leaves; the bank's first object counts its leaves.
 pub(super) const GUEST: usize = OBJECTS;
 
 pub(super) fn name(bank: usize, object: usize) -> String {

@@ -1,5 +1,3 @@
-//! A process that makes transfers by several threads, and the judge.
-
 use super::banks::{GUEST, OBJECTS, THREADS, has_check_words, name};
 use super::beside;
 use crate::kills::watch::idle;
@@ -31,7 +29,6 @@ pub(super) const SIZE: u64 = size_of::<Accounts>() as u64;
 
 type Account = (usize, usize);
 
-/// The moves of a transaction: from, to, amount.
 fn transfer(seed: u64, bank: usize, thread: usize, step: u64) -> Vec<(Account, Account, i64)> {
     let mut rng = mixed(seed, (bank * THREADS + thread) as u64, step);
     let mut account = || (rng.usize(0..OBJECTS), rng.usize(0..ACCOUNTS));
@@ -140,8 +137,6 @@ impl Child {
         Ok(())
     }
 
-    /// Accounts hold the sums of the acknowledged transfers, and at most one more per thread.
-    /// Returns the counts.
     fn compare(&self, bank: &Bank) -> Result<Vec<u64>, Trouble> {
         let (done, found) = transaction(&bank.all(), |tx| {
             let done = (0..THREADS).map(|thread| tx.read(&bank.objects[0].done[thread * 8]));
@@ -193,7 +188,6 @@ impl Child {
         }
     }
 
-    /// The guest leaves within another transaction, or before the transaction is durable.
     fn visit(&self, pool: &Pool, bank: &Bank, step: u64) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
         transaction(&[&guest, &bank.objects[0]], |tx| {

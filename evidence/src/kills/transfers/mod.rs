@@ -46,7 +46,6 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(environment: Environment, class: Class, seed: u64) -> Result<Option<Transfers>> {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
         let pool = Pool::format(place.pool(), POOL)?;

@@ -24,12 +24,10 @@ pub(crate) const COMMANDS: &[Command] = &[
 
 #[derive(Default)]
 struct Asked {
-    /// Whether `BYSCORE` and `REV` are allowed.
     options: bool,
     by_score: bool,
     reverse: bool,
     with_scores: bool,
-    /// Omitted members, and most shown ones.
     limit: Option<(i64, i64)>,
 }
 

@@ -102,7 +102,6 @@ impl Store {
     }
 }
 
-/// For an object whose bytes change.
 pub(in crate::store) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
     object.entry.binding = table.root.next_binding;
     let next = table.root.next_binding.get().checked_add(1);

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 pub(super) type Images = BTreeMap<u64, Box<PageBytes>>;
 
-/// Pages under pending lines.
 pub(super) struct Ciphertext {
     device: Arc<dyn Device>,
     pub(super) layers: SharedLayers,

@@ -45,7 +45,6 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::None)
     }
 
-    /// Attaches without a key.
     pub(super) fn attach_found_writer(
         self: &Arc<Self>,
         find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
@@ -60,7 +59,6 @@ impl Store {
     }
 }
 
-/// Whether the object may be written, by this key if given.
 pub(super) fn expect_writable(object: &Located, key: Option<Key<'_>>) -> Result<()> {
     if object.entry.has(FLAG_READ_ONLY) {
         return Err(StoreError::ObjectReadOnly);

@@ -88,7 +88,6 @@ fn mask(lines: Range<u64>) -> u64 {
     u64::MAX >> (LINES - (lines.end - lines.start)) << lines.start
 }
 
-/// Runs of clear bits.
 fn gaps(have: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = 0;
     std::iter::from_fn(move || {

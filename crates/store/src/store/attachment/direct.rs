@@ -68,7 +68,6 @@ impl Writer {
         Ok(())
     }
 
-    /// End of bytes to publish without comparison.
     pub(super) fn publishable(&self) -> Option<u64> {
         match &self.direct {
             Direct::Written(written) => Some(written.to()),
@@ -103,7 +102,6 @@ impl Writer {
         Ok(())
     }
 
-    /// The announced range.
     fn announced(&self) -> Option<(u64, u64)> {
         let Standing { published, direct, .. } = self.standing;
         let to = direct.min(self.object.entry.extent_len());

@@ -278,7 +278,6 @@ impl Writer {
         self.extend(size, way)
     }
 
-    /// Returns whether the object moved.
     pub(super) fn extend(&mut self, size: u64, way: Way) -> Result<bool> {
         let changing = self.change()?;
         let (store, mut object) = (self.store.clone(), self.object);
@@ -333,7 +332,6 @@ pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
     pages.ok_or(StoreError::BadSize { size, why: "the address range ends at 64 TiB" })
 }
 
-/// Extends the object's addresses.
 pub(in crate::store) fn reach(
     table: &mut TableTransaction<'_>,
     object: &mut Located,

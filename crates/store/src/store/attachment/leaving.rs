@@ -43,10 +43,6 @@ impl Writer {
         end(&mut [&mut self])
     }
 
-    /// [`settle`] of one object.
-    ///
-    /// # Errors
-    /// As for [`settle`].
     pub(super) fn settle_within(&mut self, changing: &Changing) -> Result<()> {
         settle(&mut [self], changing)
     }

@@ -139,10 +139,6 @@ impl Store {
         writer.detach()
     }
 
-    /// Refuses an object with commits in memory.
-    ///
-    /// # Errors
-    /// `MemoryLeft`.
     pub(super) fn expect_no_memory(&self, object: &Located) -> Result<()> {
         // Rules D11 and D14 of docs/protocol.md.
         match object.entry.memory_in(&self.identity.boot) {

@@ -42,7 +42,6 @@ impl Writer {
                 return Err(error);
             }
             Err(error) => {
-                // Memory shows one of the extents.
                 self.former.push(former);
                 return Err(error);
             }
@@ -96,7 +95,6 @@ impl Writer {
     }
 }
 
-/// Whether the failed change left the table as it was.
 pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
     let full =
         matches!(error, StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace);
