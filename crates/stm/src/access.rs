@@ -1,5 +1,3 @@
-//! Reading and changing words in a transaction.
-//!
 //! A word is read between two looks at its stripe. If it is newer than the snapshot, the snapshot
 //! advances, if all former reads are still valid; else the transaction is doomed: none sees two
 //! states of memory (opacity). A changed line is owned, and the change waits in the write set. In

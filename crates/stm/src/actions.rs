@@ -1,5 +1,3 @@
-//! Actions that a program registered for the end of its transaction.
-
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 type Action = Box<dyn FnOnce()>;

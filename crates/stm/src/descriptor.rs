@@ -160,7 +160,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Err(self.doom())
     }
 
-    /// From now on it neither reads nor stores.
     #[cold]
     pub(crate) fn doom(&mut self) -> Conflict {
         self.give_back();

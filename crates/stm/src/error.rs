@@ -1,5 +1,3 @@
-//! Why transactions do not commit.
-
 /// The transaction met another one and has no effect: return, and run it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the transaction has met another one; return this error from the closure, which is run again")]

@@ -1,5 +1,3 @@
-//! A participating thread: it runs transactions, or is alone.
-
 use super::descriptor::{Descriptor, Phase};
 use super::error::{Abort, BeginError, CommitError, Error};
 use super::gate::ForkedChild;

@@ -1,5 +1,3 @@
-//! A running transaction, for programs.
-
 use super::access::WORD;
 use super::descriptor::Descriptor;
 use super::error::Conflict;

@@ -1,5 +1,3 @@
-//! The changes of a transaction, line by line.
-
 use super::stripes::{LINE, State};
 use std::ops::Range;
 
@@ -41,7 +39,6 @@ impl Entry {
         (self.mask >> (8 * word)) as u8
     }
 
-    /// Drops changes except in the bytes of `kept`.
     pub(crate) fn keep_alone(&mut self, kept: u64) {
         self.mask &= kept;
         for (word, value) in self.words.iter_mut().enumerate() {
@@ -49,7 +46,6 @@ impl Entry {
         }
     }
 
-    /// Words with changed bytes, and their masks.
     #[inline]
     pub(crate) fn changed_words(&self) -> impl Iterator<Item = (usize, u8)> + use<> {
         let mut rest = self.mask;

@@ -54,7 +54,6 @@ fn pool(config: SimConfig) -> Pool {
     Pool { medium, store }
 }
 
-/// Without identities, which are random.
 fn plain(state: &Snapshot) -> Vec<(String, Vec<u8>)> {
     state.iter().map(|(name, (_, _, bytes))| (name.clone(), bytes.clone())).collect()
 }

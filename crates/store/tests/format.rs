@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Name, offset, size.
 type Field = (&'static str, usize, usize);
 
 /// All fields of a struct; a missing one does not compile.
@@ -32,7 +31,6 @@ macro_rules! layout {
     }};
 }
 
-/// Every persisted struct by its name in FORMAT.md.
 fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     type BatchHeader = batch::Header;
     type LaneHeader = lane::Header;
@@ -179,7 +177,6 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     all
 }
 
-/// Every constant as FORMAT.md writes it.
 fn constants() -> Vec<(&'static str, String)> {
     let tag = |magic: u32| format!("`{}`", String::from_utf8_lossy(&magic.to_le_bytes()));
     let number = |value: u64| value.to_string();
@@ -432,7 +429,6 @@ fn the_numbers_of_version_2() {
     assert_eq!((lane::HEADERS, lane::BODY), ([0, 2048], 4096));
 }
 
-/// Computed once, and fixed.
 #[test]
 fn the_derived_values_of_version_2() {
     assert_eq!(checksum(0, &[b""]), 0x2d06_8005_38d3_94c2, "the published value of XXH3 for no bytes");

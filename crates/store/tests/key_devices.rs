@@ -12,7 +12,6 @@ use zeroize::Zeroizing;
 
 const SIZE: u64 = 8192;
 
-/// Makes blobs of this length, which only its number opens.
 struct Fake {
     number: u8,
     len: usize,
@@ -64,7 +63,6 @@ fn read(bytes: Box<PageBytes>) -> KeyPage {
     KeyPage::read(bytes, 100).unwrap()
 }
 
-/// As read from the pool.
 fn again(page: &KeyPage) -> KeyPage {
     read(Box::new(*page.bytes()))
 }

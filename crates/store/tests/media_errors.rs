@@ -168,7 +168,6 @@ impl Program {
     }
 }
 
-/// The state after `op`; `None`: it can only have failed.
 fn applied(state: &State, op: Op) -> Option<State> {
     let mut state = state.clone();
     let store = |state: &mut State, name: &str, from: u64, value: u8| {
@@ -195,7 +194,6 @@ fn applied(state: &State, op: Op) -> Option<State> {
     Some(state)
 }
 
-/// Name, length and each kilobyte's first byte.
 fn brief(found: &State, states: &[State]) -> String {
     let short = |state: &State| {
         let all = state
@@ -206,7 +204,6 @@ fn brief(found: &State, states: &[State]) -> String {
     format!("found {}, allowed {:?}", short(found), states.iter().map(short).collect::<Vec<_>>())
 }
 
-/// Returns durable writes and reservations of the first round.
 fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
     let has_long_lane = round == LONG_LANE;
     let sim = formatted(if has_long_lane { 1536 << 10 } else { 2 << 20 }, config);

@@ -271,7 +271,6 @@ fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     assert!(matches!(error, StoreError::Damaged { part: found, .. } if found == part), "{error}");
 }
 
-/// Offset of the second of three batches.
 fn three_batches() -> (SimMedium, u64, usize) {
     let (medium, store) = pool(2 << 20);
     store.create("a", &of(5000)).unwrap();

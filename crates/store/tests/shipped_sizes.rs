@@ -41,7 +41,6 @@ enum Cuts {
     Every,
 }
 
-/// A verdict must follow from the bytes read.
 fn cut(
     medium: &SimMedium,
     cuts: Cuts,
@@ -84,7 +83,6 @@ fn pool(size: u64, config: SimConfig) -> SimMedium {
     medium
 }
 
-/// Start and length of ranges written without durability.
 fn writes(medium: &SimMedium) -> Vec<(u64, u64)> {
     let events = medium.events();
     let plain = events.iter().filter(|(_, event)| matches!(event.kind, EventKind::Write | EventKind::Stream));
@@ -151,10 +149,8 @@ fn batches_in_many_small_pieces() {
 
 // Redo, long enough to go past the write combiner.
 
-/// A medium, and the expected content of "a".
 struct Left(SimMedium, Vec<u8>);
 
-/// After `program` a process died, nothing in place.
 fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Left {
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
@@ -216,7 +212,6 @@ fn redo(transfers: Transfers) -> Left {
     })
 }
 
-/// Some is redone twice.
 fn recovered(Left(medium, expected): &Left, cuts: Cuts) -> Verdict {
     let medium = &medium.power_cut(Choice::All).medium();
     let recover = |medium: &SimMedium, pid| {

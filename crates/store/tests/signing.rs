@@ -10,7 +10,6 @@ use indelible_testing::pool::psync;
 use indelible_testing::sealed::{self, key, sign_key, signed_key};
 use std::sync::Arc;
 
-/// Reads objects signed by `sealed::sign_key`.
 fn reading() -> SealKey {
     key().verified_by(sign_key().verify_key())
 }

@@ -234,7 +234,6 @@ fn a_try_changes_nothing() {
     assert!(begun > 5, "{begun}");
 }
 
-/// The file has holes, and the medium no space for them.
 #[test]
 fn a_full_medium_is_said_to_be_full() {
     let mut full = 0;

@@ -1,5 +1,3 @@
-//! Tests that build something.
-
 use std::process::Command;
 
 /// Returns a command of cargo without the variables that tell a test of its package: build scripts

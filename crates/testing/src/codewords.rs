@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 
 struct Sums {
     exact: HashMap<u64, u128>,
-    /// A bit for each, at its hash: most look-ups end here.
     likely: Vec<u64>,
 }
 

@@ -139,7 +139,6 @@ type Event = Box<dyn FnOnce() + Send>;
 /// An action of another process before a chosen read, without another thread.
 #[derive(Default)]
 pub struct BeforeRead {
-    /// Reads to go, and the event before the last.
     planned: Mutex<Option<(u64, Event)>>,
 }
 

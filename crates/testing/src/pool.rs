@@ -1,5 +1,3 @@
-//! Pools under test: contents of objects and pools, and a check of space.
-
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{
@@ -35,7 +33,6 @@ impl BatchSource for Lines {
     }
 }
 
-/// An object's part in a [`Lines`]: every second psync borrows lines where it may.
 #[derive(Clone, Copy)]
 pub(crate) struct Borrowing<'a> {
     from: &'a Lines,

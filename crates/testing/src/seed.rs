@@ -1,5 +1,3 @@
-//! Reproducible random numbers.
-
 use std::ops::{Deref, DerefMut};
 
 /// A generator that prints its seed when a test panics while it lives.

@@ -1,5 +1,3 @@
-//! An emulated TPM 2.0 (swtpm).
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 

@@ -1,5 +1,3 @@
-//! The search for damages that explain a word.
-
 use super::MOST_FLIPS;
 use super::choices::{Choices, FIRST};
 use super::crc::crc;

@@ -120,14 +120,12 @@ fn nothing_intact() -> Report {
 }
 
 impl SuperblockSlot {
-    /// Whether only growth's words differ.
     fn is_torn(&self, in_force: &Superblock) -> bool {
         let Superblock { sequence, checksum, length, .. } = *in_force;
         let alike = Superblock { sequence, checksum, length, ..self.superblock };
         alike.as_bytes() == in_force.as_bytes()
     }
 
-    /// Whether other software, not damage, made it.
     pub(super) fn is_foreign(&self) -> bool {
         let mut zeroed = self.superblock;
         zeroed.checksum = 0.into();
@@ -176,7 +174,6 @@ pub(super) struct Survey {
     pub damaged: Vec<u64>,
     /// Intact entries outside all trees.
     pub strays: Vec<u64>,
-    /// Entries outside the tree of IDs.
     unidentified: Vec<u64>,
     pub baseless: Vec<u64>,
     pub untied: Vec<u64>,
@@ -189,7 +186,6 @@ pub(super) struct Survey {
     /// Entries with damaged progress lines.
     pub progress: Vec<u64>,
     claims: Vec<Claim>,
-    /// Sums in place of names, IDs, objects and claims.
     brief: Option<Brief>,
     /// The first part of a later release found: it can be neither judged nor repaired.
     pub later: Option<StoreError>,
@@ -227,7 +223,6 @@ impl Survey {
         Survey::read_all(device, superblock, None, progress)
     }
 
-    /// Checks a pool that should be clean. The caller has the table.
     fn brief(
         device: Arc<dyn Device>,
         superblock: Superblock,
@@ -368,7 +363,6 @@ impl Survey {
         &self.claims
     }
 
-    /// The table's pages but slots, for a new table.
     pub(super) fn table_pages(&self) -> Vec<Claim> {
         let is_table = |owner| matches!(owner, Owner::Node(_) | Owner::FreeTablePage | Owner::Chunk);
         self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()

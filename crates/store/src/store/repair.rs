@@ -87,15 +87,12 @@ impl fmt::Display for RepairAction {
 }
 
 struct Repair {
-    /// The device, or an overlay in a dry run.
     medium: Arc<dyn Device>,
     superblock: Superblock,
     seed: u64,
-    /// The root's length, if intact.
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,
-    /// Something was unreadable twice.
     unreadable: bool,
 }
 

@@ -18,9 +18,7 @@ type Bits = [u8; PAGE as usize];
 
 #[derive(Clone, Default)]
 pub(crate) struct Bitmap {
-    /// Offset in the pool.
     start: u64,
-    /// Bitmap pages, where they count.
     pages: Vec<Option<Box<Bits>>>,
 }
 
@@ -28,7 +26,6 @@ pub(crate) struct Bitmap {
 pub(crate) type Writes = Vec<(u64, Vec<u8>)>;
 
 impl Bitmap {
-    /// Reads an overlay's bitmap by `read(offset, bytes)`.
     pub(crate) fn read<E>(
         entry: &Entry,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
@@ -55,7 +52,6 @@ impl Bitmap {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// A line's offset in the pool, and the bit.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;
@@ -149,7 +145,6 @@ mod tests {
         entry
     }
 
-    /// Unwritten bytes are not zeros.
     #[derive(Default)]
     struct Pool(BTreeMap<u64, Vec<u8>>);
 

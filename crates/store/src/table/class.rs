@@ -56,10 +56,6 @@ impl Class {
         }
     }
 
-    /// Gives an object this class.
-    ///
-    /// # Errors
-    /// `Refused`.
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
             Class::Psync | Class::Shared if entry.has(FLAG_ECC) => {
@@ -92,10 +88,6 @@ impl Class {
         Ok(())
     }
 
-    /// Sets whether plain loads see the object.
-    ///
-    /// # Errors
-    /// `Unreadable`.
     pub(crate) fn let_read(entry: &mut Entry, is: bool) -> Result<()> {
         let refused = match Class::of(entry) {
             _ if !is => None,
@@ -114,10 +106,6 @@ impl Class {
         }
     }
 
-    /// Refuses an object of another class.
-    ///
-    /// # Errors
-    /// `Mismatch`.
     pub(crate) fn expect(self, entry: &Entry) -> Result<()> {
         match Class::of(entry) {
             Some(class) if class != self => {
@@ -127,10 +115,6 @@ impl Class {
         }
     }
 
-    /// Refuses an object without bytes in the pool.
-    ///
-    /// # Errors
-    /// `NoBytes`.
     pub(crate) fn expect_bytes(entry: &Entry) -> Result<()> {
         if entry.class == CLASS_SHARED { Err(ClassError::NoBytes.into()) } else { Ok(()) }
     }
@@ -146,7 +130,6 @@ impl Entry {
     }
 }
 
-/// Memory of objects on demand.
 impl Entry {
     /// This boot's memory that may have commits which the pool lacks.
     #[must_use]

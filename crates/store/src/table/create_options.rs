@@ -1,5 +1,3 @@
-//! Options of new objects.
-
 use super::class::Class;
 use crate::error::{Result, StoreError};
 use crate::format::entry::Entry;

@@ -1,5 +1,3 @@
-//! The lane directory.
-
 use crate::error::{Part, Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANE_DIRECTORY, LINE};

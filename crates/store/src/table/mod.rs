@@ -1,6 +1,3 @@
-//! The object table: names, IDs, entries, addresses and the lane directory, as changes of a
-//! transaction.
-
 mod bases;
 mod bitmap;
 mod class;

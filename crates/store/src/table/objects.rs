@@ -237,7 +237,6 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// The entry has its space.
     pub(super) fn enter(&mut self, mut entry: Entry) -> Result<Located> {
         let offset = self.take_slot()?;
         entry.own_offset = U64::new(offset);

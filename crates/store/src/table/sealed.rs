@@ -1,5 +1,3 @@
-//! Sealed objects in the table.
-
 use super::{CreateOptions, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SEALED;

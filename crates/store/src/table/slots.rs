@@ -39,7 +39,6 @@ pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len
     }
 }
 
-/// Most bytes per read of neighbours.
 const READ: u64 = 64 * 1024;
 
 impl TableTransaction<'_> {

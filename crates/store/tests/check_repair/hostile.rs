@@ -194,7 +194,6 @@ const FORGERIES: &[Forgery] = &[
     ("a table batch over its own lane", |f| table_batch(f, TABLE_LANE)),
 ];
 
-/// One line for `target`, at the end of the table's lane.
 fn table_batch(forge: &Forge, target: u64) {
     let mut log = LaneLog::read(&forge.medium, forge.seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     scan(&forge.medium, forge.seed, &mut log, &mut |_| Ok(())).unwrap();

@@ -13,7 +13,6 @@ use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, fo
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
 
-/// Old objects are unchanged or refused; new ones read as zeros.
 fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {

@@ -76,7 +76,6 @@ fn shown(medium: &SimMedium, name: &str) -> Result<Vec<u8>, StoreError> {
     contents(&store, writer.object())
 }
 
-/// Reasons of refusals; other objects have the expected bytes.
 fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<String, String> {
     let mut refused = BTreeMap::new();
     for (name, (_, _, bytes)) in expected {

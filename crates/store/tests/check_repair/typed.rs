@@ -41,13 +41,11 @@ fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, 
     Ok(trusted)
 }
 
-/// Dying everywhere; only `left` are trusted in the end.
 fn die(damaged: &SimMedium, expected: &Snapshot, drop_damaged: bool, left: &[&str]) {
     let at_once = |medium: &SimMedium| trusted(medium, expected).map(drop);
     die_and(damaged, expected, drop_damaged, left, &at_once);
 }
 
-/// `at_once` judges before the next repair.
 fn die_and(
     damaged: &SimMedium,
     expected: &Snapshot,

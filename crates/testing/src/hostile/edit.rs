@@ -95,7 +95,6 @@ fn anatomies() -> &'static [Vec<Structure>] {
     ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
 }
 
-/// Without the last batch of each lane: a damaged one looks cut short, and its applied lines stay.
 fn firm() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
     ALL.get_or_init(|| {

@@ -1,5 +1,3 @@
-//! A medium over a shared image, with private changes and a bound on operations.
-
 use indelible_store::medium::{
     Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
 };

@@ -24,7 +24,6 @@ struct Recipe {
     name: &'static str,
     make: fn() -> Result<(SimMedium, History)>,
     image: &'static [u8],
-    /// Made by release 0.1 in format 1.
     old: &'static [u8],
 }
 
@@ -209,7 +208,6 @@ fn settled() -> Result<(SimMedium, History)> {
     Ok((medium, history))
 }
 
-/// `choice` decides which volatile bytes survive the power cut.
 fn dead(choice: Choice) -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     for (name, size) in [("left", 5000), ("right", 3000), ("loading", 40_000)] {

@@ -1,5 +1,3 @@
-//! A process that follows an object beside any writer.
-
 use super::NAMES;
 use crate::sealed;
 use indelible_store::error::Result;
@@ -42,12 +40,10 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Reads the newest state, if it follows `object` and the log has the psyncs.
     pub(super) fn again(&mut self, object: usize) -> bool {
         object == self.object && !self.has_the_name() && self.lay()
     }
 
-    /// Applies later psyncs. `false`: the log does not have them.
     fn lay(&mut self) -> bool {
         match self.store.follow(&mut self.reader) {
             Followed::Newest => true,
@@ -76,7 +72,6 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// Reads once more and ends. `false`: the followed state changed.
     pub(super) fn end(self) -> Result<bool> {
         // Pages of a sealed object get the bytes laid over them.
         let sealed = self.reader.object().is_sealed();

@@ -1,5 +1,3 @@
-//! An object that a process holds still.
-
 use super::NAMES;
 use super::model::{Model, Writing};
 use indelible_store::error::Result;

@@ -1,14 +1,10 @@
-//! The model: maps of bytes, and the attachments of processes.
-
 use super::{NAMES, PROCESSES, Step};
 use crate::pool::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// No call to make.
     Nothing,
-    /// It would concern two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -21,14 +17,12 @@ pub(super) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
     Well,
-    /// Its psync failed, or another one on its lane.
     Poisoned,
 }
 
 #[derive(Clone, PartialEq)]
 pub(super) enum Attached {
     Reading,
-    /// With its stores, psynced or not.
     Writing {
         bytes: Vec<u8>,
         poisoned: bool,
@@ -40,7 +34,6 @@ pub(super) enum Attached {
 pub(super) struct Model {
     pub(super) durable: Snapshot,
     snapshots: BTreeSet<usize>,
-    /// Sealed, now or when last present.
     pub(super) sealed: BTreeSet<usize>,
     pub(super) attached: BTreeMap<(usize, usize), Attached>,
 }
@@ -58,7 +51,6 @@ impl Model {
         !self.has(object) && self.attached.keys().any(|(_, attached)| *attached == object)
     }
 
-    /// The process's memory of an object: all its stores.
     pub(super) fn shadow(&mut self, process: usize, object: usize) -> Option<&mut Vec<u8>> {
         match self.attached.get_mut(&(process, object)) {
             Some(Attached::Writing { bytes, poisoned: false }) => Some(bytes),
@@ -115,7 +107,6 @@ impl Model {
         self.attached.retain(|(owner, _), _| *owner != process);
     }
 
-    /// Takes the step; returns the expected answer. IDs and addresses of new objects are zero.
     pub(super) fn step(&mut self, process: usize, step: &Step) -> Answer {
         let answer = self.answer(process, step);
         if answer == Answer::Done {

@@ -1,5 +1,3 @@
-//! Pools that programs start from.
-
 use crate::pool::{process, psync};
 use crate::scenario::formatted;
 use crate::sealed;

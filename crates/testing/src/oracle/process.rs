@@ -1,5 +1,3 @@
-//! A process of a program: its handle on the medium and its calls.
-
 use super::follow::Follower;
 use super::hold::Hold;
 use super::model::{Attached, Model, Writing};
@@ -63,7 +61,6 @@ impl Seen {
         }
     }
 
-    /// Loaded bytes are in the process's memory in any case.
     pub(super) fn stored(&self, world: &mut Model, process: usize) {
         if let Some((object, range, value)) = &self.loaded
             && let Some(shadow) = world.shadow(process, *object)

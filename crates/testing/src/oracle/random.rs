@@ -1,5 +1,3 @@
-//! Random programs, most of whose steps do something.
-
 use super::model::{Answer, Model};
 use super::{NAMES, PROCESSES, Program, Start, Step};
 use crate::sim::{Fault, OpKind};

@@ -1,5 +1,3 @@
-//! Runs a program on a pool, against the model.
-
 use super::hold;
 use super::left::Left;
 use super::model::{Answer, Model};
@@ -257,7 +255,6 @@ impl Run<'_> {
         Ok(worlds.into_iter().map(|world| without_detached(world, process, call)).collect())
     }
 
-    /// Whether a sealed object lacks this call, in one of the worlds.
     fn may_refuse(&self, call: &Step) -> bool {
         match *call {
             Step::Hold { object } => self.worlds.iter().any(|world| world.sealed.contains(&object)),
@@ -265,7 +262,6 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a failed call did not happen, as it would have poisoned its objects.
     fn is_certain(&self, process: usize, call: &Step) -> bool {
         matches!(
             call,
@@ -281,7 +277,6 @@ impl Run<'_> {
         self.processes[process].is_poisoned(object) && !self.worlds[0].is_poisoned(process, object)
     }
 
-    /// Updates the poisoned objects. `may_be`: only the caller's may be.
     fn poison(&mut self, caller: usize, may_be: bool) -> Verdict {
         for process in 0..PROCESSES {
             for (object, name) in NAMES.iter().enumerate() {
@@ -362,7 +357,6 @@ fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     Ok(done)
 }
 
-/// The call happened or did not; the attachments stay.
 fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     let mut worlds = Vec::new();
     for Future { before, answer, mut after } in futures {
@@ -375,7 +369,6 @@ fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     worlds
 }
 
-/// A failed detach detaches, too.
 fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
     if let Step::Detach { object } = *call {
         world.attached.remove(&(process, object));

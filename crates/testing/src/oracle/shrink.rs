@@ -1,5 +1,3 @@
-//! Shrinks failing programs.
-
 use super::{Program, Step};
 
 /// Steps with simpler variants.

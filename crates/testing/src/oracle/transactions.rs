@@ -86,7 +86,6 @@ struct Run<'a> {
     medium: &'a SimMedium,
     rng: Seeded,
     process: Attached,
-    /// State before the first commit of this attachment, which has number 1.
     base: usize,
     acknowledged: u64,
     told: u64,
@@ -249,7 +248,6 @@ impl Run<'_> {
         if self.rng.u8(0..4) == 0 { Ok(()) } else { self.wait(some) }
     }
 
-    /// A success keeps the transaction and all before it.
     fn wait(&mut self, number: u64) -> Verdict {
         if self.call(|run| run.process.commits.wait(number))?.is_some() {
             self.acknowledged = self.acknowledged.max(number);
@@ -258,7 +256,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// After a failed publication every call is refused.
     fn refused(&mut self) -> Verdict {
         if !self.broken {
             return Err("transactions are refused without a failure".into());

@@ -1,5 +1,3 @@
-//! Anchors of sealed objects: they refuse a complete older state.
-
 use super::{CONFIG, LIMITS, Verdict, open};
 use crate::for_each_crash;
 use crate::pool::psync;

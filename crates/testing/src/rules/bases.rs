@@ -1,5 +1,3 @@
-//! Copies that rest on bases.
-
 use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
@@ -137,7 +135,6 @@ pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     }
 }
 
-/// Leaves used space; as a bitmap it would mark each page as the object's own.
 fn use_space(store: &Arc<Store>) -> Result<()> {
     create(store, "used", 30_000);
     let mut used = store.attach_writer("used", KEY)?;

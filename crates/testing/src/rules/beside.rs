@@ -1,5 +1,3 @@
-//! Snapshots of objects that another process has attached for writing.
-
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
@@ -104,7 +102,6 @@ pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// Runs the scenario on a disk, with locks and page caches, and on memory, with words of the pool.
 pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
@@ -232,7 +229,6 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     })
 }
 
-/// The writer goes on or dies next, without a loss.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
     keeper_dies(false)
 }

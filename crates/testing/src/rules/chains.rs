@@ -1,5 +1,3 @@
-//! Chains of bases: merged, absorbed and kept short.
-
 use super::beside::{Beside, SIZE, keep, on_each, same, text};
 use super::{KEY, Verdict, crash, create, open};
 use crate::pool::{contents, psync};

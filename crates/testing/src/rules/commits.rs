@@ -1,5 +1,3 @@
-//! Commits, checkpoints and direct writes.
-
 use super::{CONFIG, KEY, Verdict, crash, crash_on, create, of, open};
 use crate::pool::{process, psync, snapshot};
 use crate::scenario::{formatted, judge_medium};

@@ -1,5 +1,3 @@
-//! Renamed directories: all their objects have the new name, or none.
-
 use super::{CONFIG, KEY, Verdict, crash_on, create, open};
 use crate::scenario::formatted;
 use crate::sim::{Choice, Fault, OpKind, SimConfig};

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 struct Dying {
     writers: Vec<Writer>,
     process: Arc<SimMedium>,
-    /// The write of the last psync in which the process dies; `None`: later.
     midst: Option<u64>,
 }
 

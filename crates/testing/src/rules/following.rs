@@ -1,5 +1,3 @@
-//! Readers that follow a writer by its log.
-
 use super::beside::{Beside, SIZE, keep, on_each, text};
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
@@ -54,7 +52,6 @@ impl<'a> Following<'a> {
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
-    /// Applies new psyncs. `false`: the log does not have them.
     fn follow(&mut self) -> bool {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
             Some(Followed::Newest) => true,
@@ -94,7 +91,6 @@ impl<'a> Following<'a> {
     }
 }
 
-/// A checkpoint, or another object, ends the following.
 pub(super) fn readers_follow_by_the_log() -> Verdict {
     on_each(follow_by_the_log)
 }
@@ -225,11 +221,9 @@ pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// Takes, as another process, a base as soon as the table has it.
 struct Adopt {
     store: Arc<Store>,
     taken: Mutex<Vec<Reader>>,
-    /// Psyncs of the awaited base; 0: none.
     awaited: AtomicU64,
 }
 
@@ -317,7 +311,6 @@ pub(super) fn do_not_miss(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Looks, as another process, during a durable write whose bytes are visible already.
 struct Peek {
     store: Arc<Store>,
     reader: Mutex<Option<Reader>>,

@@ -1,5 +1,3 @@
-//! Objects that grow while their memory is in use.
-
 use super::beside::{Beside, NAMES, SIZE, keep, on_each, same, text};
 use super::{KEY, Verdict, create};
 use crate::pool::{contents, psync};

@@ -1,5 +1,3 @@
-//! Commits of several threads in one durable write.
-
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
 use crate::pool::{Snapshot, process, psync};
@@ -16,7 +14,6 @@ use zerocopy::FromBytes;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const PATIENCE: u8 = 100;
 
-/// Delays a round's first durable write until all threads begin to psync.
 #[derive(Default)]
 struct Together {
     begun: AtomicU64,
@@ -110,7 +107,6 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     joined.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
-/// Each batch names as durable the batches before the write only (FORMAT.md).
 pub(super) fn batches_of_one_write_state_the_same_watermark() -> Verdict {
     let mut joined = Joined::begin();
     joined.rounds(|joined| joined.together.written.lock().unwrap().clear())?;

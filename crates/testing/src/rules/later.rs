@@ -1,5 +1,3 @@
-//! Pools with parts of a later release.
-
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hostile::pool::pools;
 use crate::pool::{psync, recover_all, snapshot};

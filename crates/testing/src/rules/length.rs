@@ -1,5 +1,3 @@
-//! Pools that are lengthened.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
 use crate::crash::for_each_crash;
 use crate::pool::{check_tiling, contents, process, psync};

@@ -1,5 +1,3 @@
-//! Objects that are tied to processes and threads.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, create, open};
 use crate::for_each_crash;
 use crate::pool::{check_tiling, contents, process, psync};

@@ -1,5 +1,3 @@
-//! Objects that move between pools.
-
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, process, psync};
 use crate::scenario::formatted;

@@ -1,5 +1,3 @@
-//! Reads while other processes write.
-
 use super::{CONFIG, KEY, Verdict, create, of, open};
 use crate::hooked::{BeforeRead, Hooked};
 use crate::pool::{check_tiling, process, psync};

@@ -1,5 +1,3 @@
-//! Volatile objects, and objects that are deleted while attached.
-
 use super::{CONFIG, KEY, Verdict, crash, create, open};
 use crate::pool::{check_tiling, contents, process, psync};
 use crate::scenario::formatted;
@@ -141,7 +139,6 @@ pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     check_tiling(&deleted.other)
 }
 
-/// Other psyncs into the free space stay intact.
 pub(super) fn deleted_and_psynced_with_a_power_cut_everywhere() -> Verdict {
     crash(
         |store| {

@@ -1,5 +1,3 @@
-//! Repairs, and assumptions that they must not make.
-
 use super::recovery::{pool_on, void_table_lane};
 use super::{KEY, Verdict, create, open};
 use crate::for_each_crash;

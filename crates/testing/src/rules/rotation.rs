@@ -1,5 +1,3 @@
-//! Sealed objects whose key is exchanged.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, open};
 use crate::independent::Independent;
 use crate::pool::psync;
@@ -92,7 +90,6 @@ pub(super) fn the_former_key_reads_nothing() -> Verdict {
     Ok(())
 }
 
-/// Former slots open nothing for removed owners.
 pub(super) fn a_slot_that_is_put_back_opens_nothing() -> Verdict {
     let Rotated { object, before, object_before, mut after } = rotated().map_err(text)?;
     let held = |bytes: &[u8]| {

@@ -1,5 +1,3 @@
-//! Copies, snapshots, concurrent readers and bases of sealed objects.
-
 use super::beside::{
     Beside, SIZE, keep, keeper_dies, on_each_sealed, several_are_kept, text, the_writer_dies,
 };
@@ -60,7 +58,6 @@ fn pages(object: &Located) -> Vec<u64> {
     WRITTEN.into_iter().map(|page| shape.content_page(page)).chain(nodes).collect()
 }
 
-/// They share a key, a seal ID and the number of psyncs.
 pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);

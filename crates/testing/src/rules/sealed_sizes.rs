@@ -1,5 +1,3 @@
-//! Sealed objects that are resized.
-
 use super::{CONFIG, KEY, Verdict, crash_on, open};
 use crate::pool::{check_tiling, process, psync};
 use crate::scenario::formatted;

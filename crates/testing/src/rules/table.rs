@@ -1,5 +1,3 @@
-//! Changes of the table, and the format of a pool.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, crash, create, of};
 use crate::for_each_crash;
 use crate::pool::{check_tiling, process, psync};

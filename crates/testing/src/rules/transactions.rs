@@ -327,7 +327,6 @@ pub(super) fn whoever_commits_may_die() -> Verdict {
     Ok(())
 }
 
-/// Its class is the one it was given last.
 pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -361,7 +360,6 @@ pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     Ok(())
 }
 
-/// Sealed and sparse objects keep their first class.
 pub(super) fn a_class_is_given_to_detached_objects_alone() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);

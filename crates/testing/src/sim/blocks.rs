@@ -26,7 +26,6 @@ impl Blocks {
         Blocks { cached, ..Blocks::default() }
     }
 
-    /// Makes every page up to `len` written.
     pub(super) fn all(cached: bool, len: u64) -> Blocks {
         let mut blocks = Blocks::reserved(cached);
         pages(0, len).for_each(|page| blocks.mark(page));

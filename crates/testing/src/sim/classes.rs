@@ -68,7 +68,6 @@ pub struct ClassReport {
 }
 
 enum Decision {
-    /// A pending unit, with its number of versions.
     Unit { place: usize, states: usize },
     /// A durable write, or a batch in pieces, in flight on these units, and the subsets that stand
     /// for a torn one.
@@ -199,7 +198,6 @@ impl Point {
         self.decisions.iter().map(Decision::log2).sum()
     }
 
-    /// Shows `judge` one image of each class. False: there are more than `most`.
     pub(crate) fn explore<E>(
         &self,
         most: u64,
@@ -251,7 +249,6 @@ impl Point {
     }
 }
 
-/// Subsets that stand for all incomplete ones: all of them if at most `most`.
 fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<bool>> {
     if units < 64 && (1_u64 << units) - 1 <= most {
         return (0..(1_u64 << units) - 1)
@@ -271,7 +268,6 @@ fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<boo
     ways
 }
 
-/// The points of a log with maximal sets of images.
 pub(crate) fn points(medium: &SimMedium, limits: ClassLimits) -> impl Iterator<Item = (Point, f64)> {
     let recording = Arc::new(medium.lock().recording.clone());
     let wholes = wholes(&recording);

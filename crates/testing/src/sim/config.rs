@@ -1,5 +1,3 @@
-//! Properties of a simulated medium.
-
 use indelible_store::medium::Transfers;
 
 /// Sizes that split batches of a few kilobytes into many pieces and fill the write combiner often,
@@ -59,7 +57,6 @@ pub struct SimConfig {
 }
 
 impl Default for SimConfig {
-    /// A block device with undefined discards and default transfers.
     fn default() -> Self {
         let transfers = Transfers::SHIPPED;
         Self { tear_unit: TearUnit::Sector, disk: false, discard: Discard::Any, transfers, seed: 0 }

@@ -1,5 +1,3 @@
-//! A test's operations on a medium behind the store's back.
-
 use super::choice::Choice;
 use super::cut::{CrashImage, Cut};
 use super::event::{Event, EventKind, Extent};

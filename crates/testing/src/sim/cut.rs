@@ -1,5 +1,3 @@
-//! One power cut and its image.
-
 use super::blocks::Blocks;
 use super::choice::Choice;
 use super::config::SimConfig;

@@ -1,5 +1,3 @@
-//! The medium as the store sees it.
-
 use super::config::Discard;
 use super::errors::Asker;
 use super::event::{EventKind, Extent};
@@ -39,7 +37,6 @@ impl SimMedium {
         }
     }
 
-    /// Making durable fails; the caller gets the report, others do so later.
     fn fail(&self, shared: &mut Shared, event: EventKind, fault: Fault) {
         let no_space = fault == Fault::NoSpace;
         let asker = if event == EventKind::BarrierFailed { Asker::Barrier } else { Asker::DurableWrite };

@@ -1,5 +1,3 @@
-//! The log of operations on a medium, in order.
-
 use std::fmt;
 use std::sync::Arc;
 

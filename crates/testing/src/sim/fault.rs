@@ -1,5 +1,3 @@
-//! Operations that fail on request.
-
 use indelible_store::medium::MediumError;
 use std::io;
 
@@ -122,7 +120,6 @@ impl Faults {
         self.met
     }
 
-    /// Counts one operation; returns its planned fault. The latest plan wins.
     pub(super) fn next(&mut self, kind: OpKind) -> Option<Fault> {
         let now = self.count(kind);
         self.counts[kind as usize] += 1;

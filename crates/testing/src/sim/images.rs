@@ -1,5 +1,3 @@
-//! Iterates over images of power cuts.
-
 use super::choice::{Choice, undecided_events};
 use super::cut::{CrashImage, Cut};
 use super::model::Model;
@@ -22,7 +20,6 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Every event; all subsets of 8 units, else 16 writes singly and 16 random subsets.
     fn default() -> Self {
         Self { exhaustive: 256, singles: 16, random: 16, points: u64::MAX, seed: 0 }
     }

@@ -1,16 +1,12 @@
-//! Locks in memory, with the semantics of open-file-description locks.
-
 use indelible_store::medium::{LockKey, LockMode};
 use std::collections::HashMap;
 
-/// Holders of held keys; an exclusive holder is the only one.
 #[derive(Default)]
 pub(super) struct LockTable {
     held: HashMap<LockKey, Vec<(u64, LockMode)>>,
 }
 
 impl LockTable {
-    /// Takes or converts; a refused conversion keeps the held mode.
     pub(super) fn try_lock(&mut self, holder: u64, key: LockKey, mode: LockMode) -> bool {
         let refused = match self.strongest_other(holder, key) {
             None => false,

@@ -1,5 +1,3 @@
-//! A handle on a simulated medium.
-
 use super::blocks::Blocks;
 use super::config::SimConfig;
 use super::errors::Errors;
@@ -29,14 +27,12 @@ pub struct SimMedium {
     pub(super) writable: bool,
     len: AtomicU64,
     pub(super) config: SimConfig,
-    /// Words that living processes share, apart from the bytes; undefined after a power cut.
     pub(super) words: Arc<[AtomicU64]>,
 }
 
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
-    /// The last error of the file told to each [`Asker`](super::errors::Asker).
     pub(super) cursors: [u64; 2],
 }
 
@@ -47,7 +43,6 @@ enum Users {
     Several,
 }
 
-/// State of all handles. `volatile` is `recording` with all of it applied.
 pub(super) struct Shared {
     pub(super) len: u64,
     pub(super) volatile: Pages,
@@ -100,7 +95,6 @@ impl Shared {
         if self.spoiled.range(sectors).next().is_some() { Err(eio()) } else { Ok(()) }
     }
 
-    /// Heals spoiled sectors that are written whole; fails if one is written in part.
     pub(super) fn heal(&mut self, offset: u64, len: u64) -> Result<(), MediumError> {
         if self.spoiled.is_empty() {
             return Ok(());

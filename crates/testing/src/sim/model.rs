@@ -120,7 +120,6 @@ impl Model {
         }
     }
 
-    /// With the version that each then shows.
     pub(super) fn evicted(&self, mut chosen: impl FnMut() -> bool, rng: &mut fastrand::Rng) -> Vec<Extent> {
         let mut extents = Vec::new();
         let units: Vec<(u64, &Unit)> = self.pending.iter().map(|(at, unit)| (at * self.unit, unit)).collect();
@@ -234,8 +233,6 @@ impl Model {
         self.pending.entry(at).or_default().versions.push(Version { event: seq, content });
     }
 
-    /// Words that differ between contents of their unit, with the unit's place among the pending
-    /// ones.
     pub(super) fn differing_words(&self) -> Vec<(usize, u64)> {
         let mut words = Vec::new();
         let mut durable = vec![0; self.unit as usize];
@@ -252,14 +249,12 @@ impl Model {
         words
     }
 
-    /// Number of picks, `None` if more than `limit`.
     pub(super) fn states(&self, limit: u64) -> Option<u64> {
         self.pending.values().try_fold(1u64, |product, unit| {
             product.checked_mul(unit.versions.len() as u64 + 1).filter(|n| *n <= limit)
         })
     }
 
-    /// Contents with the `i`th undecided unit's durable content (pick 0) or `picks[i]`th version.
     pub(super) fn contents(&self, picks: &[usize]) -> Pages {
         let mut contents = self.durable.clone();
         for ((at, unit), pick) in self.pending.iter().zip(picks) {

@@ -26,13 +26,11 @@ impl Chunk {
     }
 }
 
-/// Unbounded bytes, zero where unwritten.
 #[derive(Clone, Default)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Arc<Chunk>>,
 }
 
-/// Splits a range at page boundaries: (page number, offset in the page, length).
 fn split(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + len;
     let mut at = offset;
@@ -53,7 +51,6 @@ impl Pages {
         chunk.pages[(number % PAGES_PER_CHUNK) as usize].as_deref()
     }
 
-    /// The unshared slot of a page; forgets its chunk's digest.
     fn slot(&mut self, number: u64) -> &mut Option<Arc<Page>> {
         let chunk = self.chunks.entry(number / PAGES_PER_CHUNK).or_insert_with(|| Arc::new(Chunk::new()));
         let chunk = Arc::make_mut(chunk);

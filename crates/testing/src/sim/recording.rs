@@ -1,5 +1,3 @@
-//! A log with its first state.
-
 use super::config::SimConfig;
 use super::cut::{CrashImage, Cut};
 use super::event::Event;

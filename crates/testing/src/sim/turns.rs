@@ -19,7 +19,6 @@ pub struct Turns {
 
 enum Order {
     Random(fastrand::Rng),
-    /// (thread, turns before the next entry).
     Switches(VecDeque<(usize, u64)>),
 }
 
@@ -116,12 +115,10 @@ impl Turns {
     }
 }
 
-/// Passes the turn on; returns at this thread's next turn. `false`: this thread takes no part.
 pub(super) fn pass() -> bool {
     take_turns(Turns::next)
 }
 
-/// As [`pass`], for a thread that waits for another.
 pub(super) fn pause() -> bool {
     take_turns(|turns, state| {
         let waiting = state.current;

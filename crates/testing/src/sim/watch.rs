@@ -7,7 +7,6 @@ pub(super) const WORD: u64 = 8;
 
 pub(super) type Words = Arc<[(u64, u32)]>;
 
-/// Notes the decisions that reads depend on. An overwritten word depends on none.
 pub(super) struct Watch {
     words: Words,
     overwritten: Vec<bool>,
@@ -25,7 +24,6 @@ impl Watch {
         }
     }
 
-    /// Decisions in the order of their first reads.
     pub(super) fn touched(&self) -> &[u32] {
         &self.touched
     }

@@ -1,12 +1,9 @@
-//! Failed write-back: its pages and its reports.
-
 use super::errors::Asker;
 use super::event::{EventKind, Extent};
 use super::medium::{Shared, SimMedium};
 use crate::seed::derived;
 use indelible_store::medium::MediumError;
 
-/// Between a failure and the eviction of its pages.
 const SOON: u64 = 60;
 
 impl Shared {
@@ -19,7 +16,6 @@ impl Shared {
         }
     }
 
-    /// The error that a call must report, by the cursor of such calls.
     pub(super) fn report(&mut self, holder: u64, whose: Asker) -> Result<(), MediumError> {
         let process = self.processes.entry(holder).or_default();
         self.errors.check_and_advance(&mut process.cursors[whose as usize])

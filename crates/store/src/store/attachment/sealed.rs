@@ -56,7 +56,6 @@ impl Store {
         }
     }
 
-    /// `None`: the slots are changing.
     fn published_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<Vec<SlotInfo>>> {
         self.view(|table| {
             let object = self.usable(table, name)?;
@@ -168,7 +167,6 @@ impl Reader {
 }
 
 impl Writer {
-    /// Decrypts its pages.
     pub(super) fn unseal(&mut self, unlocked: &Unlocked) -> Result<()> {
         let live = self.pages();
         loop {
@@ -197,7 +195,6 @@ impl Writer {
         !self.based && self.sealed.is_none()
     }
 
-    /// Collects sealed changes into the current section; returns the object's end.
     pub(super) fn collect_sealed(
         &mut self,
         sealed: &Arc<SealedPages>,

@@ -47,18 +47,14 @@ pub(super) enum Heading {
 
 /// The pages of an attached sealed object.
 pub struct SealedPages {
-    /// Locked before the parts of `pages`.
     seals: Mutex<Seals>,
     pages: Ciphertext,
-    /// Pages of a writer.
     live: Option<LivePages>,
 }
 
 struct Seals {
     tree: Tree,
-    /// Seals of a sealed batch, until accepted or given up.
     under_way: BTreeMap<u64, Seal>,
-    /// Whether the object may be moving.
     moving: bool,
 }
 
@@ -70,7 +66,6 @@ struct Found {
     moving: bool,
 }
 
-/// A change that is not durable; dropping it gives it up.
 pub(super) struct Sealing {
     pages: Arc<SealedPages>,
     change: Change,
@@ -107,7 +102,6 @@ impl Drop for Moving {
 }
 
 impl SealedPages {
-    /// `object` is `asked`, or a state of it.
     pub(super) fn open(
         device: Arc<dyn Device>,
         (object, asked): (&Located, &Located),
@@ -202,7 +196,6 @@ impl SealedPages {
         lock(&self.seals).tree.is_anchored()
     }
 
-    /// The tree stays until [`follow`](SealedPages::follow).
     pub(super) fn rotate(
         &self,
         object: &Located,
@@ -221,7 +214,6 @@ impl SealedPages {
         lock(&self.seals).tree = tree;
     }
 
-    /// Puts a new header into `batch`, for an object at `start`.
     pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
         let (mut seals, mut change) = (lock(&self.seals), Change::default());
         let tree = &mut seals.tree;
@@ -250,7 +242,6 @@ impl SealedPages {
         self.unless_moved(|| self.read_once(page, bytes))
     }
 
-    /// Bases must not move.
     fn read_once(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let (found, opener) = self.find(page)?;
         if found.next.is_none() {
@@ -323,7 +314,6 @@ impl SealedPages {
         (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
     }
 
-    /// Seals `plain`, for an object at `start`, into `batch`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
         for (target, bytes) in plain.redo() {

@@ -91,7 +91,6 @@ impl Writer {
         }
     }
 
-    /// The table follows the header.
     pub(super) fn finish_resize(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
         let (size, entry) = (sealed.size(), &self.object.entry);

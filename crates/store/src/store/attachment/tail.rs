@@ -38,11 +38,8 @@ const GENERATIONS: usize = 4;
 
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Tail {
-    /// The object at its base.
     object: Located,
-    /// See invariant 1.
     shown: u64,
-    /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
     /// The table lane's end at the last look (invariant 5).
     seen: Option<LaneLog>,
@@ -70,7 +67,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Room for `pages`, so that growth leaves no copy.
     pub(super) fn of_pages(pages: usize) -> Lines {
         Lines { runs: Vec::new(), bytes: Zeroizing::new(Vec::with_capacity(pages * PAGE as usize)) }
     }
@@ -85,7 +81,6 @@ impl Lines {
         })
     }
 
-    /// Keeps runs before number `first`.
     pub(super) fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         match self.runs[first..].last_mut() {
@@ -103,21 +98,17 @@ struct Cut {
     bytes: usize,
 }
 
-/// Batches read ahead.
 struct Ahead<'a> {
     entry: &'a Entry,
     slot: u64,
     lines: Lines,
-    /// End of the last batch known to be durable.
     proven: Cut,
-    /// Ends of later batches, with their numbers.
     unproven: Vec<(u64, Cut)>,
     shown: u64,
     lost: bool,
 }
 
 impl Ahead<'_> {
-    /// Batches before `durable` are durable.
     fn prove(&mut self, durable: u64) {
         let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
         if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
@@ -208,7 +199,6 @@ impl Ahead<'_> {
         }
     }
 
-    /// Forgets batches of unknown durability; returns the log before them.
     fn go_back(&mut self) -> LaneLog {
         let Cut { log, shown, runs, bytes } = self.proven;
         self.unproven.clear();
@@ -220,7 +210,6 @@ impl Ahead<'_> {
 }
 
 impl Tail {
-    /// A reader whose base is `object` at psync `shown`.
     pub(in crate::store) fn of(
         store: &Store,
         table: &TableTransaction<'_>,
@@ -338,7 +327,6 @@ impl Store {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }
 
-    /// Whether the lane kept its generation, asked after its batches.
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
         // The directory's generation may be lower.

@@ -1,5 +1,3 @@
-//! Keys of sealed attachments, and refusals without them.
-
 use crate::error::{Result, SealError};
 use crate::seal::{KeyPage, Meant, ObjectKey, SealKey, Signer};
 use crate::table::Located;
@@ -10,10 +8,8 @@ pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
     rotations: u64,
-    /// The accepted signer.
     signer: Option<Signer>,
     is_signed: bool,
-    /// The expected object.
     meant: Meant,
 }
 
@@ -51,7 +47,6 @@ impl Unlocked {
     }
 }
 
-/// Refuses a sealed object without its key, and a key of an unsealed object.
 pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
     match (object.is_sealed(), unlocked) {
         (true, None) => Err(SealError::KeyNeeded.into()),

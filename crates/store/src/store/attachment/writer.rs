@@ -1,5 +1,3 @@
-//! An object attached for writing.
-
 use super::former::Former;
 use super::live::SharedLane;
 use super::sealed_pages::{Heading, SealedPages};
@@ -20,7 +18,6 @@ pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
     pub(super) pages_lane: SharedLane,
-    /// `None` outside of the attachment.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
@@ -29,13 +26,10 @@ pub struct Writer {
     /// Reusable memory.
     pub(super) scratch: Option<Box<Batch>>,
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// The object's layers.
     pub(super) layers: SharedLayers,
     pub(super) based: bool,
     pub(super) revision: u64,
-    /// Extents that memory may show.
     pub(super) former: Vec<Former>,
-    /// Pieces with space (bits).
     pub(super) backed: Vec<u64>,
     pub(super) sealed: Option<Arc<SealedPages>>,
     pub(super) heading: Option<Heading>,
@@ -63,17 +57,12 @@ impl Writer {
         self.recovered
     }
 
-    /// Begins a change; rereads a revised entry.
-    ///
-    /// # Errors
-    /// `HeldStill`; those of the table: nothing happened.
     pub(super) fn change(&mut self) -> Result<Changing> {
         let changing = self.lane.change()?;
         self.see(&changing)?;
         Ok(changing)
     }
 
-    /// Rereads a revised entry.
     #[inline]
     pub(super) fn see(&mut self, changing: &Changing) -> Result<()> {
         if changing.revision() == self.revision {

@@ -41,7 +41,6 @@ impl Writers<'_> {
         Ok(apart)
     }
 
-    /// Moves durable primaries to the first lane, under new bindings.
     fn unite(&mut self) -> Result<()> {
         let (store, lane) = (&self.first.store, &self.first.lane);
         for writer in &mut self.others {

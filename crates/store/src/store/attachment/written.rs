@@ -9,7 +9,6 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Bytes up to `to` are the object's.
     pub(super) fn by_barrier(medium: &dyn Medium, to: u64) -> Result<Written> {
         medium.barrier()?;
         Ok(Written { to })

@@ -1,5 +1,3 @@
-//! Bases and their users.
-
 use super::objects::Object;
 use super::{Cure, Found, Severity, Survey};
 use crate::error::Part;
@@ -14,7 +12,6 @@ pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>)
 }
 
 impl Survey {
-    /// Objects need an intact, long enough base, and bases the right count.
     pub(super) fn judge_bases(&mut self) {
         let resting: Vec<Object> = self.objects.iter().filter(|object| object.base != 0).copied().collect();
         let bases: BTreeMap<u64, Object> =
@@ -48,7 +45,6 @@ impl Survey {
 /// Chains, each followed once: there may be thousands of snapshots.
 struct Chains<'b> {
     bases: &'b BTreeMap<u64, Object>,
-    /// By entry, whether its chain ends.
     known: BTreeMap<u64, bool>,
 }
 

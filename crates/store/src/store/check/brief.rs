@@ -14,14 +14,12 @@ pub(super) struct Brief {
     /// Slots that the tree of names leads to.
     pub offsets: Vec<u64>,
     last: Option<u64>,
-    /// Members of the trees less those of the entries.
     names: u64,
     ids: u64,
     /// Beginnings less ends.
     pages: u64,
     addresses: u64,
     bindings: Vec<u64>,
-    /// Ranges of pages and addresses.
     limits: [(u64, u64); 2],
     /// Something exceeds what the sums can judge.
     unsure: bool,
@@ -51,7 +49,6 @@ impl Brief {
         self.hash(&[first]).wrapping_sub(self.hash(&[end]))
     }
 
-    /// Keys come in order.
     pub(super) fn name(&mut self, (hash, low): (u64, u64), offset: u64) {
         self.unsure |= low != offset || self.last == Some(hash);
         self.last = Some(hash);
@@ -69,7 +66,6 @@ impl Brief {
         self.unsure |= self.offsets.windows(2).any(|pair| pair[0] == pair[1]);
     }
 
-    /// Returns whether the survey keeps it.
     pub(super) fn object(&mut self, object: &Object) -> bool {
         let (high, low) = object.id;
         self.names = self.names.wrapping_sub(self.hash(&[object.hash, object.offset]));

@@ -1,5 +1,3 @@
-//! Pools on a shorter medium.
-
 use super::{Cure, Found, Owner, Severity, Survey};
 use crate::error::{Part, Result, StoreError};
 use crate::format::{MAX_POOL, PAGE};
@@ -8,7 +6,6 @@ use crate::store::pool::{in_force, settled_superblocks};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The device with the pool's length; its own length if shorter.
 pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<u64>)> {
     let len = device.len();
     match in_force(&settled_superblocks(&*device)?, len) {
@@ -20,7 +17,6 @@ pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<
 }
 
 impl Survey {
-    /// Reports lost bytes.
     pub(super) fn judge_cut(&mut self, cut: u64) {
         let pool = self.medium.len();
         let (first, end) = (cut / PAGE, pool / PAGE);

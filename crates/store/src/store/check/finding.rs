@@ -1,5 +1,3 @@
-//! Findings of a check.
-
 use crate::error::Part;
 use std::fmt;
 
@@ -160,6 +158,5 @@ impl Report {
     }
 }
 
-/// A finding without text.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Found(pub Severity, pub Part, pub u64, pub Cure);

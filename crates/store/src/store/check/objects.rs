@@ -1,5 +1,3 @@
-//! Entries, and their agreement with names and IDs.
-
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
@@ -71,7 +69,6 @@ impl Object {
         }
     }
 
-    /// Its pages: extent, bitmap, list of ties.
     pub(in crate::store) fn claims(&self) -> impl Iterator<Item = Claim> + use<> {
         let owner = Owner::Object(self.offset);
         let others = [self.bitmap, self.ties].into_iter().filter(|(_, pages)| *pages > 0);
@@ -80,12 +77,10 @@ impl Object {
             .map(move |(first, pages)| Claim::new(first, pages, owner))
     }
 
-    /// Its own addresses.
     pub(in crate::store) fn addresses(&self) -> Option<Claim> {
         (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
     }
 
-    /// Whether nothing needs it.
     pub(in crate::store) fn is_left(&self) -> bool {
         self.hidden && (!self.is_base || self.users == 0) && !self.tied
     }

@@ -7,13 +7,11 @@ use crate::format::{DATA, PAGE, TABLE_ROOT};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) enum Owner {
-    /// By the entry's offset.
     Object(u64),
     Lane(u32),
     Node(TreeId),
     Slots,
     FreeTablePage,
-    /// Unused table pages of the chunk.
     Chunk,
     Free,
 }
@@ -69,7 +67,6 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     }
 }
 
-/// Gaps (first, end) between sorted claims.
 pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     tile(claims, from, to, |fault| {
@@ -213,7 +210,6 @@ impl Survey {
         }
     }
 
-    /// Extents (start, length) of two trees that should agree.
     fn free_extents(&mut self, by_start: TreeId, by_size: TreeId) -> Vec<(u64, u64)> {
         let (starts, sizes) = (&self.trees[by_start as usize], &self.trees[by_size as usize]);
         let extents: Vec<_> = starts.slots.iter().map(|((start, _), len)| (*start, *len)).collect();

@@ -19,7 +19,6 @@ pub(in crate::store) struct TableLane {
 }
 
 impl Survey {
-    /// Applies the lane in the overlay, if reliable.
     pub(super) fn catch_up(&mut self) {
         if let Err(error) = self.try_catch_up() {
             self.note_later(&error);
@@ -65,7 +64,6 @@ impl Survey {
         }
     }
 
-    /// Reports a corrected batch, perhaps an interrupted commit.
     pub(super) fn find_mended(&mut self, at: u64) {
         let what = "one bit of this batch is wrong, its checksum says which";
         self.find(Severity::Note, Part::Record, at, Cure::Recover, what);
@@ -87,10 +85,6 @@ impl Survey {
         }
     }
 
-    /// Reads root and length.
-    ///
-    /// # Errors
-    /// `Truncated`: the medium is shorter than the pool.
     pub(super) fn read_root(&mut self) -> Result<()> {
         let Some(root) = self.read::<Root>(Part::Root, TABLE_ROOT) else { return Ok(()) };
         if !root.verify(self.seed, self.len) {

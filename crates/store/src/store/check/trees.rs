@@ -1,5 +1,3 @@
-//! The table's trees: every node and key.
-
 use super::space::{Claim, Owner, title};
 use super::{Cure, Meter, Severity, Survey};
 use crate::error::Part;

@@ -1,5 +1,3 @@
-//! Objects' standings after a batch.
-
 use super::page_cache::PageCache;
 use crate::recovery::Standing;
 use crate::sync::Mutex;

@@ -1,5 +1,3 @@
-//! Counters of a lane.
-
 use std::time::Duration;
 
 /// Counters of a lane in this process.

@@ -38,11 +38,8 @@ pub struct PageImage(pub [u8; PAGE as usize]);
 
 struct CachedPage {
     bytes: Box<PageImage>,
-    /// Valid lines (bits) of `bytes`.
     known: u64,
-    /// Lines that the primary lacks.
     pending: u64,
-    /// Round of the last change.
     used: u64,
 }
 
@@ -177,7 +174,6 @@ impl PageCache {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
-    /// The object moved; nothing is pending.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();
@@ -231,7 +227,6 @@ impl PageCache {
         Ok(())
     }
 
-    /// Writes out and drops all pages.
     pub(in crate::store) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
         self.write_out(medium)?;
         self.pages = HashMap::new();
@@ -249,7 +244,6 @@ impl CachedPage {
     }
 }
 
-/// Neighbouring lines together.
 fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
     runs(lines).map(|run| run.start * LINE as usize..run.end * LINE as usize)
 }

@@ -21,9 +21,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is being written.
     Open,
-    /// One thread writes batches; the lane's lock is free.
     Writing,
     /// Nothing is appended or voided any more.
     Poisoned {
@@ -86,7 +84,6 @@ impl LaneState {
         matches!(self.phase, Phase::Writing | Phase::Poisoned { writing: true })
     }
 
-    /// Open → writing.
     pub(in crate::store) fn ask(&mut self) -> Asked {
         match self.phase {
             Phase::Open => {
@@ -98,7 +95,6 @@ impl LaneState {
         }
     }
 
-    /// Writing → open, unless poisoned.
     pub(in crate::store) fn give_back(&mut self, _turn: Turn) {
         self.phase = match self.phase {
             Phase::Poisoned { .. } => Phase::Poisoned { writing: false },

@@ -31,7 +31,6 @@ use std::time::Instant;
 
 struct State {
     lane: LaneState,
-    /// See invariant 3.
     changing: usize,
     /// Without any, no system call wakes.
     waiting: usize,
@@ -333,14 +332,12 @@ impl WriterLane {
         state
     }
 
-    /// Wakes waiting threads.
     fn tell(&self, held: &State) {
         if held.waiting > 0 {
             self.changed.notify_all();
         }
     }
 
-    /// Makes everything applied durable and voids the lane.
     pub(in crate::store) fn checkpoint(self: &Arc<Self>) -> Result<()> {
         let mut changing = self.change()?;
         changing.end(&mut *self.idle(lock(&self.state))?);

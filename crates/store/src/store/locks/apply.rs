@@ -40,7 +40,6 @@ const CHANGING: u64 = 1;
 /// Bit of a lane's word: a process holds them still.
 const HELD: u64 = 2;
 
-/// This process's marks.
 #[derive(Default)]
 struct Own {
     /// Without words.
@@ -70,10 +69,6 @@ impl ApplyLocks {
         }
     }
 
-    /// The lane's revision.
-    ///
-    /// # Errors
-    /// The medium's.
     pub(in crate::store) fn revision(&self, lane: u32) -> Result<u64> {
         match self.device.shared_word(revision(lane)) {
             Some(word) => Ok(word.load(Ordering::Acquire)),
@@ -247,7 +242,6 @@ impl ApplyLocks {
         if lives()? { Ok(held) } else { Err(StoreError::NeedsRecovery) }
     }
 
-    /// Whether all changes ended.
     fn is_still(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & CHANGING == 0),

@@ -1,5 +1,3 @@
-//! Lane locks of this process.
-
 use super::lock;
 use crate::error::Result;
 use crate::medium::{Device, LockKey, LockMode};
@@ -59,7 +57,6 @@ pub(in crate::store) struct LaneLock<L> {
 }
 
 impl<L> LaneLock<L> {
-    /// Makes `lane` the owner.
     pub(in crate::store) fn is_of(&self, lane: &Arc<L>) {
         lock(&self.locks.held).insert(self.index, (self.number, Arc::downgrade(lane)));
     }

@@ -16,7 +16,6 @@ pub(in crate::store) struct ObjectLocks {
     device: Arc<dyn Device>,
     /// Boot and namespace of meaningful process IDs.
     realm: [u8; 16],
-    /// Entry offset → readers, 0 for the writer.
     held: Mutex<HashMap<u64, usize>>,
 }
 
@@ -85,7 +84,6 @@ pub(in crate::store) struct ObjectLock {
 }
 
 impl ObjectLock {
-    /// The error names the holder.
     pub(in crate::store) fn take(
         locks: &Arc<ObjectLocks>,
         object: &Located,
@@ -126,7 +124,6 @@ impl ObjectLock {
         Ok(Some(ObjectLock { locks: locks.clone(), entry: object.offset }))
     }
 
-    /// Downgrades to reading.
     pub(in crate::store) fn share(&self) -> Result<()> {
         let mut held = lock(&self.locks.held);
         if held.get(&self.entry) == Some(&0) {

@@ -28,9 +28,7 @@ const PIECE: usize = 256;
 struct Absorption {
     object: Located,
     base: Located,
-    /// The absorbed bases, downwards.
     absorbed: Vec<Located>,
-    /// Pages to copy: (page, offset in the pool).
     pages: Vec<(u64, u64)>,
     /// See [`Layers::claiming`].
     claims: (Writes, Writes),
@@ -82,7 +80,6 @@ impl Absorption {
         Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
-    /// Durable on return.
     fn copy(&self, medium: &dyn Medium) -> Result<()> {
         let start = self.base.entry.primary_offset();
         let mut bytes = Vec::new();

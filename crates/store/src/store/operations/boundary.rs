@@ -26,10 +26,8 @@ enum Found<R> {
     Undefined(u32),
 }
 
-/// The required key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
-    /// None: contents stay.
     Upkeep,
     Read,
     Write,
@@ -103,7 +101,6 @@ impl Store {
         Ok(held)
     }
 
-    /// A live writer's lane.
     pub(super) fn written_on(&self, object: &Located) -> Result<Option<u32>> {
         let lane = object.entry.lane.get();
         let bound = object.entry.state == STATE_W && object.is_bound() && lane < LANES;

@@ -1,5 +1,3 @@
-//! The class of an unattached object, and its visibility to plain loads.
-
 use super::boundary::Right;
 use crate::error::Result;
 use crate::format::entry::Entry;

@@ -107,7 +107,6 @@ impl Store {
         Ok(Some(hash.id() == found.entry.id || Mutant::ContentUnchecked.is_on()))
     }
 
-    /// Pieces with offsets.
     fn read_still(
         self: &Arc<Self>,
         name: &str,

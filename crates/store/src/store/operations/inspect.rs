@@ -93,7 +93,6 @@ pub struct BatchDump {
 pub(super) struct Looked {
     lanes: LaneStandings,
     locks: OnceCell<LockTable>,
-    /// Entries that no other process has locked.
     unlocked: Option<RangeInclusive<u64>>,
 }
 

@@ -17,8 +17,6 @@ pub struct Life {
 }
 
 impl Store {
-    /// Begins a life, hidden under the descriptive `name`.
-    ///
     /// # Errors
     /// `BadName`; `NoRoom`, `NoAddresses`: nothing happened.
     pub fn begin_life(self: &Arc<Self>, name: &str) -> Result<Life> {

@@ -1,5 +1,3 @@
-//! Operations on pools and on unattached objects.
-
 mod absorb;
 mod boundary;
 mod class;

@@ -1,5 +1,3 @@
-//! Creating, renaming, finding and listing objects.
-
 use crate::entropy::{now, random_id};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
@@ -38,7 +36,6 @@ impl Store {
         })
     }
 
-    /// A hidden object, locked; `name` describes it.
     pub(in crate::store) fn create_hidden(
         &self,
         name: &str,

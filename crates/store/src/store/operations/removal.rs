@@ -178,7 +178,6 @@ impl Store {
         Ok(objects + if was_target { self.reap()? } else { 0 })
     }
 
-    /// With unneeded bases below.
     fn remove_chain(self: &Arc<Self>, mut left: Option<Located>) -> Result<Removed> {
         let mut removed = Removed::default();
         while let Some(object) = left.take() {

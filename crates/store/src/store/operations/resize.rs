@@ -1,5 +1,3 @@
-//! Resizing unattached objects: a shrink frees pages, `attachment/grow.rs` grows.
-
 use super::boundary::Right;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_CONTENT, FLAG_OVERLAY, NO_LANE, STATE_D};
@@ -55,7 +53,6 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// Locks and recovers an unattached object with its bytes in the pool.
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
@@ -117,7 +114,6 @@ impl Store {
         Ok(())
     }
 
-    /// The object is held exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
         // A shrink may have left bytes.
         let old = object.entry.pages.get() * PAGE;

@@ -106,10 +106,6 @@ impl Attributes {
         self.flags & FLAG_SEALED != 0
     }
 
-    /// Their entry.
-    ///
-    /// # Errors
-    /// `BadName`.
     fn entry(&self) -> Result<Entry> {
         check_name(&self.name)?;
         let mut entry = Entry::new_zeroed();

@@ -83,7 +83,6 @@ impl Store {
         writer.detach()
     }
 
-    /// Returns the former base, if unneeded.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,

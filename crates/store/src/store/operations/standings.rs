@@ -42,12 +42,10 @@ pub struct Logged {
 
 type Objects = HashMap<(u64, u64), InLane>;
 
-/// Read on demand.
 #[derive(Default)]
 pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
 
 impl LaneStandings {
-    /// `None`: no batch of its binding.
     pub(super) fn of(
         &mut self,
         store: &Store,

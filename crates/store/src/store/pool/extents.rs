@@ -1,5 +1,3 @@
-//! Space for objects.
-
 use super::Store;
 use crate::error::Result;
 use crate::format::PAGE;
@@ -12,7 +10,6 @@ use crate::table::Located;
 pub(in crate::store) const KEEP: u64 = 256 << 10;
 
 impl Store {
-    /// Zeros from byte `from` on; claimed unless sparse.
     pub(in crate::store) fn prepare_extent(
         &self,
         table: &mut TableTransaction<'_>,

@@ -73,7 +73,6 @@ impl Store {
         Ok(found)
     }
 
-    /// For later objects.
     pub(in crate::store) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         // See `give_up_lane`.

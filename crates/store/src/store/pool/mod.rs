@@ -1,5 +1,3 @@
-//! An open pool.
-
 mod extents;
 mod lanes;
 mod spare;
@@ -63,11 +61,8 @@ pub struct Store {
     pub(in crate::store) lane_locks: Arc<LaneLocks<WriterLane>>,
     pub(in crate::store) apply_locks: Arc<ApplyLocks>,
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
-    /// For the next writers.
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
-    /// Ends of others' lanes that this process redid durably.
     pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
-    /// Generations of dead lanes that could not be redone.
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
@@ -160,7 +155,6 @@ impl Store {
         done.map_err(|error| self.unless_formatted(error))
     }
 
-    /// A read-only store repeats `look` after changes.
     pub(in crate::store) fn view<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -175,7 +169,6 @@ impl Store {
         self.table.view(look).map_err(|error| self.unless_formatted(error))
     }
 
-    /// Without its lock.
     pub(in crate::store) fn is_table_still_at(&self, end: &LaneLog) -> Result<bool> {
         self.table.is_still_at(end)
     }
@@ -190,7 +183,6 @@ impl Store {
         !SLOTS.into_iter().any(another)
     }
 
-    /// Unless another pool was formatted over this one.
     fn unless_formatted(&self, error: StoreError) -> StoreError {
         let damage = matches!(error, StoreError::Damaged { .. } | StoreError::BatchDamaged { .. });
         if damage && !self.is_there() { MediumError::Gone { what: FORMATTED }.into() } else { error }

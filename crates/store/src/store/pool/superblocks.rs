@@ -55,10 +55,6 @@ pub(in crate::store) fn faults(slots: &[SuperblockSlot; 2]) -> Vec<(SlotFault, S
     slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect()
 }
 
-/// The superblock in force.
-///
-/// # Errors
-/// Why there is none.
 pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Superblock> {
     let sound = slots.iter().filter(|slot| slot.fault.is_none()).map(|slot| slot.superblock);
     let newest = sound.max_by_key(|superblock| superblock.sequence.get());

@@ -6,7 +6,6 @@ use crate::store::check::{Survey, users};
 use zerocopy::little_endian::U64;
 
 impl SettledRepair<'_> {
-    /// The table is sound otherwise.
     pub(super) fn mend_bases(
         &mut self,
         mut survey: Survey,

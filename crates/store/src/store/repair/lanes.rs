@@ -199,7 +199,6 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Their lanes are done; their entries are intact.
     fn detach(&mut self, objects: &[Object]) -> Result<()> {
         for part in objects.chunks(TOGETHER) {
             let mut entries = Vec::with_capacity(part.len());
@@ -216,7 +215,6 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// By its batches' objects.
     fn lane_of(&self, offset: u64, len: u64, generation: u64, wanted: &[Object]) -> Result<Option<u32>> {
         let mut log = LaneLog::at_start(offset, len, generation);
         let mut lane = None;

@@ -1,5 +1,3 @@
-//! One wrong bit, found by trying all and confirmed by a 64-bit checksum.
-
 use super::Repair;
 use super::trust::unmarked;
 use crate::error::{Part, Result};
@@ -42,7 +40,6 @@ pub(super) fn superblock(slot: &SuperblockSlot, medium: u64) -> Option<Superbloc
 }
 
 impl Repair {
-    /// Returns whether there were any.
     pub(super) fn mend(&mut self, survey: &Survey) -> Result<bool> {
         let (seed, len) = (self.seed, self.len);
         let before = self.actions.len();

@@ -1,5 +1,3 @@
-//! Building trees from sorted keys.
-
 use crate::error::{Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
 use crate::format::root::TreeRoot;

@@ -1,5 +1,3 @@
-//! Plan of a new table: entries, and owners of pages and addresses.
-
 use super::scan::{self, Scanned};
 use super::{Repair, RepairOptions};
 use crate::error::{Part, Result};
@@ -15,7 +13,6 @@ pub(super) fn entries_are_known(survey: &Survey) -> bool {
     survey.root.is_some() && (complete(TreeId::Names) || complete(TreeId::Ids))
 }
 
-/// A damaged entry left in place, and its keys.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub offset: u64,
@@ -131,7 +128,6 @@ impl Repair {
         self.losing(format!("the object, if there was one: {bytes}, whose place is no longer known"));
     }
 
-    /// Keeps the one attached last, then created last.
     fn drop_doubled(&mut self, objects: &mut Vec<Object>) -> usize {
         let mut by_worth: Vec<_> = objects.clone();
         by_worth.sort_unstable_by_key(|object| (object.binding, object.created, object.offset));
@@ -160,7 +156,6 @@ impl Repair {
         goes.len()
     }
 
-    /// Claims what damaged entries may have.
     fn spare_damaged(&mut self, survey: &Survey, plan: &mut Plan) -> Result<bool> {
         let complete = |tree: TreeId| survey.trees[tree as usize].complete;
         if complete(TreeId::FreeByPage) && complete(TreeId::FreeByAddress) {
@@ -208,7 +203,6 @@ fn page_of(slot: u64) -> u64 {
     slot / PAGE * PAGE
 }
 
-/// Claims the gaps between `known`.
 fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) {
     known.sort_unstable();
     let open = gaps(&known, from, to);

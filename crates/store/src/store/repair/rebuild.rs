@@ -17,7 +17,6 @@ use zerocopy::{FromZeros, IntoBytes};
 /// If there is room.
 const SPARE: u64 = 64;
 
-/// Pages for new nodes, in order of use: (first, end).
 struct Site {
     pieces: Vec<(u64, u64)>,
 }

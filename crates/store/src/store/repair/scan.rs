@@ -23,7 +23,6 @@ pub(super) struct Scanned {
     pub unreadable: Vec<u64>,
 }
 
-/// Returns the unreadable pages.
 fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) -> Vec<u64> {
     let mut unreadable = Vec::new();
     let mut buffer = vec![0; PIECE as usize];

@@ -155,7 +155,6 @@ fn takes_back(now: &Survey, then: &Survey) -> bool {
         .any(|object| bindings.get(&object.offset).is_some_and(|binding| *binding < object.binding))
 }
 
-/// Skips damaged bytes between batches.
 fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     let end = start.offset + start.len;
     let mut log = start;

@@ -31,12 +31,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 struct State {
     queue: Queue,
-    /// A thread is publishing.
     leading: bool,
-    /// See invariant 3.
     failed: bool,
     waiting: usize,
-    /// Of these, threads whose number depends on one not told yet.
     apart: usize,
     company: Company,
 }
@@ -45,10 +42,8 @@ struct State {
 pub struct Commits {
     state: Mutex<State>,
     changed: Condvar,
-    /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
     capacity: AtomicU64,
-    /// Number of objects.
     objects: AtomicUsize,
     based: AtomicBool,
 }
@@ -156,7 +151,6 @@ impl Commits {
         grown
     }
 
-    /// Notes the lane's state for lockless queries.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
@@ -352,7 +346,6 @@ fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>
 
 struct Lead<'a> {
     commits: &'a Commits,
-    /// Begin of the publication, if others wait.
     begin: Option<Instant>,
     failed: bool,
 }

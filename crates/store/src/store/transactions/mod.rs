@@ -1,5 +1,3 @@
-//! Transactions on the medium: commits become batches in the order of their numbers.
-
 mod commits;
 mod queue;
 

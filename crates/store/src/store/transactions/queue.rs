@@ -22,7 +22,6 @@ pub struct ChangedLine {
     pub bytes: [u8; LINE as usize],
 }
 
-/// A line and a run for it.
 const ONE: u64 = LINE + size_of::<Run>() as u64;
 /// Lines of a base's page, and of its bits.
 const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
@@ -53,7 +52,6 @@ struct Told {
     weight: u64,
 }
 
-/// Told commits, by number.
 #[derive(Debug)]
 pub(super) struct Queue {
     told: BTreeMap<u64, Told>,

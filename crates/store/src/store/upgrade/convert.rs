@@ -1,5 +1,3 @@
-//! Conversion of a pool's structs from format 1 to format 2.
-
 use super::old::slots;
 use super::reserve_slots;
 use crate::error::{Part, Result, StoreError};
@@ -19,7 +17,6 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Within the table's lane.
 const TOGETHER: usize = 128;
 
-/// Durable; returns the number of objects.
 pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
     let (medium, seed, len): (&dyn Medium, _, _) =
         (&**device, superblock.seed.get(), superblock.length.get());
@@ -66,7 +63,6 @@ fn publish(
     append(medium, seed, log, &mut batch)
 }
 
-/// Detached; `None`: converted already.
 fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Option<Slot>> {
     let mut bytes = [0; SIZE as usize];
     medium.read(offset, &mut bytes)?;

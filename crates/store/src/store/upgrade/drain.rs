@@ -1,5 +1,3 @@
-//! Recovery of a pool of format 1, which keeps its format.
-
 use super::old::OldPool;
 use super::{expect_no_errors, reserve_slots};
 use crate::error::Result;
@@ -36,7 +34,6 @@ pub(super) fn drain(
     Ok(Drained { objects: pool.slots.len() as u64, recovered })
 }
 
-/// In the overlay; returns their number.
 fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     let store = Store::open(pool.overlay.clone(), identity)?;
     let mut recovered = 0;

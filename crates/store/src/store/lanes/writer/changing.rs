@@ -51,7 +51,6 @@ impl WriterLane {
         lock(&self.state).revision
     }
 
-    /// The present revision.
     pub(in crate::store) fn newest_revision(&self) -> Result<u64> {
         self.apply_locks.revision(self.index)
     }
@@ -67,7 +66,6 @@ impl WriterLane {
 /// A begun change; dropping it ends it, under the lane's lock.
 #[must_use]
 pub(in crate::store) struct Changing {
-    /// `None` once ended.
     lane: Option<Arc<WriterLane>>,
     revision: u64,
 }
