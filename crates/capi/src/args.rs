@@ -1,5 +1,3 @@
-//! Checks of arguments from C.
-
 use crate::guard::{Failure, Result};
 use indelible::Rights;
 use indelible::raw::Permission;
@@ -95,7 +93,6 @@ pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Optional room for a value.
 pub(crate) struct Room<'a, T>(Option<&'a mut MaybeUninit<T>>);
 
 impl<T> Room<'_, T> {
@@ -148,12 +145,10 @@ pub(crate) unsafe fn fill_text(out: *mut c_char, len: usize, text: &str) {
     }
 }
 
-/// The last character boundary at or before `at`.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Rights; no bits are an error.
 pub(crate) fn rights(bits: c_uint) -> Result<Rights> {
     let rights = u8::try_from(bits).ok().and_then(Rights::from_bits);
     rights.ok_or_else(|| Failure::argument(format_args!("the rights are {bits}")))
@@ -175,7 +170,6 @@ pub(crate) fn permission(permission: c_int) -> Result<Permission> {
     }
 }
 
-/// A name in a struct; zeros behind it.
 pub(crate) fn name(text: &str) -> [u8; 512] {
     let mut name = [0; 512];
     let len = boundary(text, 511);

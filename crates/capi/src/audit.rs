@@ -7,7 +7,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 const AUDIT: c_int = 256;
 const OBJECTS: c_int = 512;
 
-/// The audit flags of a permission, and the permission without them.
 pub(crate) fn flagged(wanted: c_int) -> Result<(Audit, c_int)> {
     let permission = wanted & !(AUDIT | OBJECTS);
     let audit = match (wanted & AUDIT != 0, wanted & OBJECTS != 0) {

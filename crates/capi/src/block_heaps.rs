@@ -11,7 +11,6 @@ use indelible::ErrorKind;
 use indelible::raw::blocks::{self, BlockWords, Step};
 use std::ffi::c_char;
 
-/// Words of this thread's block.
 pub(crate) struct OfBlock<'a>(pub(crate) &'a Words);
 
 impl BlockWords for OfBlock<'_> {

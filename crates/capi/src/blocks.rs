@@ -120,7 +120,6 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
     })
 }
 
-/// Takes a detaching object back from blocks.
 pub(crate) fn take_back(address: usize) -> Result<()> {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(remove) = attached.get(&address) else { return Ok(()) };

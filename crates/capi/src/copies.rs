@@ -1,5 +1,3 @@
-//! Copies, snapshots, reads beside a writer, and comparisons.
-
 use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};

@@ -33,20 +33,16 @@ pub(crate) unsafe fn describe(ty: *const Type) -> Result<String> {
 
 struct Words {
     out: String,
-    /// Structs and opaque types, by number.
     met: Vec<*const Type>,
     /// Described pointers.
     pointers: usize,
-    /// Undescribed targets, with the numbers of their pointers.
     targets: VecDeque<(usize, extern "C" fn() -> *const Type)>,
 }
 
-/// A type's name without spaces.
 fn one_word(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join("_")
 }
 
-/// The largest possible alignment at an offset.
 fn alignment(offset: usize, size: usize, most: usize) -> usize {
     let fits = |align: &usize| offset.is_multiple_of(*align) && size.is_multiple_of(*align) && *align <= most;
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
@@ -64,7 +60,6 @@ impl Words {
         self.word(target);
     }
 
-    /// The target is no part of the layout, and described later.
     fn far(&mut self, target: Option<extern "C" fn() -> *const Type>) {
         if let Some(target) = target {
             self.targets.push_back((self.pointers, target));
@@ -224,7 +219,6 @@ impl Words {
         unsafe { self.of_type(nested, depth + 1) }
     }
 
-    /// A field whose C type is a name, such as `unsigned long[4]` or `struct place *`.
     fn by_name(&mut self, kind: &str, size: usize, align: usize) {
         let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
         let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
@@ -268,7 +262,6 @@ impl Words {
     }
 }
 
-/// For a name of far pointers, aligned: the length, if it is an array's.
 fn far_pointers(kind: &str, size: usize, align: usize) -> Option<Option<usize>> {
     let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
     let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();

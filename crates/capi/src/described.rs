@@ -12,7 +12,6 @@ pub(crate) struct Described {
     pub(crate) layout: String,
     pub(crate) fingerprint: u128,
     pub(crate) size: usize,
-    /// A power of two, or 0 for the default.
     pub(crate) align: usize,
 }
 

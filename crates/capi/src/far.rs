@@ -1,5 +1,3 @@
-//! Far pointers: from object to object.
-
 use crate::args;
 use crate::guard::{guarded, status};
 use crate::handles::{pmo_pool, pool};

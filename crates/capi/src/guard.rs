@@ -22,7 +22,6 @@ impl Failure {
         Failure { code: ARGUMENT, text: format!("argument: {text}") }
     }
 
-    /// The root keeps another type than the program wants.
     pub(crate) fn root_type(text: String) -> Failure {
         Failure { code: ROOT_TYPE, text }
     }
@@ -45,7 +44,6 @@ thread_local! {
     static LAST: RefCell<(i32, Option<CString>)> = const { RefCell::new((0, None)) };
 }
 
-/// Keeps the thread's error; the last destructors of a thread have no place for it.
 #[cold]
 fn keep(failure: Failure) {
     let text = failure.text.replace('\0', "\u{fffd}");
@@ -53,7 +51,6 @@ fn keep(failure: Failure) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
 }
 
-/// Forgets the thread's error, so that a later one is a callback's.
 pub(crate) fn forget_last() {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (0, None));
 }
@@ -77,7 +74,6 @@ pub fn guarded<T>(failed: T, body: impl FnOnce() -> std::result::Result<T, Failu
     failed
 }
 
-/// As [`guarded`], for functions that return 0 or -1.
 #[inline]
 pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     guarded(-1, || body().map(|()| 0))

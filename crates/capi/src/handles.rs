@@ -17,7 +17,6 @@ pub(crate) struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { open: BTreeMap::new(), last: 0, used: None });
 
-/// Runs `f` under the lock of the open pools.
 pub(crate) fn pools<R>(f: impl FnOnce(&mut Pools) -> R) -> R {
     f(&mut POOLS.lock().unwrap_or_else(PoisonError::into_inner))
 }

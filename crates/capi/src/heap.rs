@@ -1,5 +1,3 @@
-//! The heap of an object.
-
 use crate::args::{fill, flags};
 use crate::guard::{Failure, Result, guarded, status};
 use indelible::{HeapOptions, raw};

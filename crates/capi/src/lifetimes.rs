@@ -1,5 +1,3 @@
-//! The end of objects that are still attached, or that others need.
-
 use crate::args::{bytes, name as in_struct, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};

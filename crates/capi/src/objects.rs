@@ -1,5 +1,3 @@
-//! Objects: created, attached, looked at.
-
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::audit::flagged;
 use crate::blocks::take_back;

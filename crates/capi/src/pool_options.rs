@@ -1,5 +1,3 @@
-//! How pools are opened and formatted.
-
 use crate::args::{borrow, flags, text};
 use crate::guard::{Failure, Result};
 use indelible::{MediumKind, PoolOptions, Tracking};
@@ -18,7 +16,6 @@ const MEDIA: [MediumKind; 5] =
 /// `enum pmo_tracking`, by number.
 const TRACKINGS: [Tracking; 4] = [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit];
 
-/// The number of a kind in its enum, or 0.
 fn number<T: PartialEq>(kinds: &[T], kind: T) -> u32 {
     kinds.iter().position(|known| *known == kind).unwrap_or(0) as u32
 }
@@ -45,7 +42,6 @@ pub struct PoolWith {
     pub label: *const c_char,
 }
 
-/// Options with flags out of `known`.
 pub(crate) fn flagged(with: c_uint, known: c_uint) -> Result<PoolOptions> {
     flags(with & !known, [])?;
     let has = |flag: c_uint| with & flag != 0;
@@ -81,5 +77,4 @@ pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<Poo
 
 pub(crate) const OPEN: c_uint = READ_ONLY | ALLOW_REMOTE;
 pub(crate) const FORMAT: c_uint = FORCE | ALLOW_REMOTE;
-/// Flags of both.
 pub(crate) const LATER: c_uint = UNTRUSTED | FAULT_IN | INHERIT_READS;

@@ -1,5 +1,3 @@
-//! Opening, formatting and closing pools.
-
 use crate::args::{fill, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool, pools};

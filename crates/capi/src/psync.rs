@@ -1,5 +1,3 @@
-//! psync, marks, and reverts.
-
 use crate::args::{array, flags};
 use crate::guard::{guarded, status};
 use indelible::raw;

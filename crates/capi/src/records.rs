@@ -42,7 +42,6 @@ fn running() -> MutexGuard<'static, Vec<usize>> {
 }
 
 impl Transaction {
-    /// Waits for another thread's transaction on the object.
     fn begin(object: *const u8) -> Result<Transaction> {
         let of = raw::attached(object)?;
         if !of.writable {
@@ -71,14 +70,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Fails unless it is attached as before.
     fn object(&self) -> Result<raw::Attached> {
         let of = raw::attached(std::ptr::without_provenance(self.base))?;
         let same = of.base.addr().get() == self.base && of.writable && of.len >= self.len;
         if same { Ok(of) } else { Err(Failure::argument("the object was detached in its transaction")) }
     }
 
-    /// Marks the recorded bytes, with explicit tracking.
     fn mark(&self, of: &raw::Attached) -> Result<()> {
         if of.tracking == Tracking::Explicit {
             for record in &self.records {
@@ -88,7 +85,6 @@ impl Transaction {
         Ok(())
     }
 
-    /// The last record first.
     fn undo(&mut self) -> Result<()> {
         let of = self.object()?;
         for record in self.records.iter().rev() {
@@ -117,7 +113,6 @@ impl Transaction {
     }
 }
 
-/// Undoes the transaction of a thread that ends, or a failed one.
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.records.is_empty() {

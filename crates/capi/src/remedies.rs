@@ -31,7 +31,6 @@ pub fn in_c(remedy: &str) -> String {
     WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, c)| remedy.replace(rust, c))
 }
 
-/// An error's text and advice for C.
 pub(crate) fn text(error: &indelible::Error) -> String {
     let (text, remedy) = (error.to_string(), error.remedy());
     match text.strip_suffix(&format!("({remedy})")) {

@@ -312,10 +312,8 @@ unsafe fn free_all(blocks: impl IntoIterator<Item = *mut u8>) -> Result<()> {
     Ok(results.into_iter().collect::<indelible::Result<()>>()?)
 }
 
-/// The converters from the version in the heap to the wanted one.
 enum Chain<'a, 'b> {
     Whole(Vec<&'a Step<'b>>),
-    /// The last reachable version, if any.
     EndsAt(Option<String>),
 }
 

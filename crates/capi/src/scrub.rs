@@ -1,5 +1,3 @@
-//! Words with check words, repaired.
-
 use crate::args::{bytes, room, text};
 use crate::guard::status;
 use crate::handles::{pmo_pool, pool};

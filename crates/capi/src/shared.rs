@@ -61,7 +61,6 @@ fn sides(queue: *mut pmo_queue) -> Result<Arc<Sides>> {
     found.ok_or_else(|| Failure::argument("the queue is NULL, or not open"))
 }
 
-/// Negative: no limit.
 fn timeout(nanoseconds: i64) -> Option<Duration> {
     u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }

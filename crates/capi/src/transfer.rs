@@ -1,5 +1,3 @@
-//! Objects that go from pool to pool.
-
 use crate::args::{bytes, flags, text};
 use crate::guard::status;
 use crate::handles::{pmo_pool, pool};

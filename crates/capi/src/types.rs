@@ -1,5 +1,3 @@
-//! Types as C and C++ pass them.
-
 use crate::guard::{Failure, Result};
 use std::ffi::{c_char, c_int};
 

@@ -50,7 +50,6 @@ impl AnchorArgs {
     }
 }
 
-/// `INDEX:FILE` or `INDEX@DEVICE:FILE`.
 fn of_tpm(place: &str) -> Option<TpmAnchor> {
     let (counter, file) = place.split_once(':')?;
     let (index, device) = match counter.split_once('@') {

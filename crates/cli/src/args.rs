@@ -1,5 +1,3 @@
-//! The command line.
-
 use crate::commands::{self, Command};
 use crate::exit::exit_codes;
 use crate::global::Global;

@@ -1,5 +1,3 @@
-//! Sizes as text.
-
 const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 64M";

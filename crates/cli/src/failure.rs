@@ -129,7 +129,6 @@ impl From<Error> for Failure {
     }
 }
 
-/// Advice in terms of the command line.
 fn remedy_here(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotAHeap => "check the name: there is something to look into where a program made a heap",
@@ -194,7 +193,6 @@ fn exit_of_backup(error: &BackupError) -> Exit {
     }
 }
 
-/// Whether space, a quota or a file's limit is exhausted.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),

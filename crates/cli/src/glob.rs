@@ -102,7 +102,6 @@ impl Token {
     }
 }
 
-/// The set after a `[`, and the text after its `]`.
 fn set(text: &str) -> Option<(Token, &str)> {
     let negated = text.starts_with(['!', '^']);
     let body = if negated { &text[1..] } else { text };

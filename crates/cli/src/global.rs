@@ -59,7 +59,6 @@ pub struct Global {
     pub wait: Option<Duration>,
 }
 
-/// Parses the library's words.
 fn words<T: Copy + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {

@@ -15,7 +15,6 @@ const KILL: u8 = 21;
 const QUIT: u8 = 28;
 const DELETE: u8 = 127;
 
-/// A terminal without echo, until it is dropped.
 struct Silent {
     terminal: File,
     before: Termios,

@@ -187,7 +187,6 @@ impl SealArgs {
         self.with(self.key.source().ok_or_else(none_given)?.read(true)?)
     }
 
-    /// Adds the key that signs or verifies, and the anchor.
     fn with(&self, key: SealKey) -> Result<SealKey> {
         let key = costing(key, self.seal_passphrase_cost)?;
         let key = self.anchor.with(self.sign.with(key)?)?;
@@ -278,7 +277,6 @@ impl Source {
             .or_else(|| tpm.clone().map(Source::Tpm))
     }
 
-    /// A new passphrase is asked for twice.
     fn read(self, is_new: bool) -> Result<SealKey> {
         match self {
             Source::KeyFile(path) => key_file(&path),

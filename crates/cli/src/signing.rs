@@ -24,7 +24,6 @@ pub struct SignArgs {
 }
 
 impl SignArgs {
-    /// Files of the sign and verify keys. Options precede the environment.
     fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         let named = |variable| std::env::var_os(variable).filter(|name| !name.is_empty()).map(PathBuf::from);
         match self.is_asked() {

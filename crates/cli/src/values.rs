@@ -4,7 +4,6 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Names the default pool.
 const POOL: &str = "PMO_POOL";
 
 /// A pool's path; `-` is PMO_POOL's.

@@ -138,7 +138,6 @@ fn writer() {
     }
 }
 
-/// Registers a writer, maybe of another user, and kills it. Returns its last reported value.
 fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
     killed_after(pool, service, user, || ())
 }

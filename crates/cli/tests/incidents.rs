@@ -25,7 +25,6 @@ fn shorten(pool: &Path, len: u64) {
     OpenOptions::new().write(true).open(pool).and_then(|file| file.set_len(len)).expect("cut");
 }
 
-/// The advised command in backquotes after `before`, with the pool for POOL.
 fn advised(said: &str, before: &str, pool: &Path) -> Vec<String> {
     let rest = said.split_once(before).unwrap_or_else(|| panic!("{before:?} is not in {said}")).1;
     let command = format!("{}{rest}", before.trim_start_matches('`'));
@@ -48,7 +47,6 @@ fn is_whole(rig: &Rig) {
     assert!(run.out.ends_with("clean\n"), "{run:?}");
 }
 
-/// Root runs as user 65534, so that permissions count.
 fn as_another(rig: &Rig, command: &mut Command) -> bool {
     if !is_root() {
         return true;

@@ -20,7 +20,6 @@ impl Ground {
         self.folder.path().join(name)
     }
 
-    /// `None` without libclang.
     fn lower(&self, text: &str, more: &[&str]) -> Option<Result<String, Vec<String>>> {
         self.lower_as(C, text, more)
     }
@@ -220,7 +219,6 @@ fn a_lowered_source_is_as_it_was_before() {
     assert_eq!(text, std::fs::read_to_string(path).expect("the file"), "INDELIBLE_GOLDEN=1 writes it anew");
 }
 
-/// Whether `p->stock = 9` after each needs no check.
 fn known_behind(language: &str, all: &[&str]) -> Option<Vec<bool>> {
     let function = |(number, before): (usize, &&str)| {
         format!(

@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `sqlite3_vfs`, version 3.
 #[repr(C)]
 pub(crate) struct Vfs {
     pub(crate) version: c_int,
@@ -29,7 +28,6 @@ pub(crate) struct Vfs {
     pub(crate) system_calls: [*const c_void; 3],
 }
 
-/// `sqlite3_io_methods`, version 3.
 #[repr(C)]
 pub(crate) struct IoMethods {
     pub(crate) version: c_int,
@@ -102,7 +100,6 @@ pub(crate) struct Sql {
     ) -> c_int,
 }
 
-/// The functions of SQLite that the VFS calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
     pub(crate) find: Find,

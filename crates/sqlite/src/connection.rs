@@ -25,7 +25,6 @@ pub(crate) enum Level {
 
 static IDS: AtomicU64 = AtomicU64::new(0);
 
-/// The file of one connection.
 pub(crate) struct Connection {
     database: Arc<Database>,
     id: u64,
@@ -111,7 +110,6 @@ impl Connection {
         self.database.show(&mut view)
     }
 
-    /// Becomes the writer.
     fn reserve(&self) -> Result<()> {
         if self.read_only {
             return Err(Failure::new(code::READONLY, "the database was opened for reading"));
@@ -133,7 +131,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the object's memory for itself.
     fn exclude(&self) -> Result<()> {
         {
             let mut state = self.database.lock();
@@ -172,7 +169,6 @@ impl Connection {
         self.level = level;
     }
 
-    /// Whether any connection of this process is the writer.
     pub(crate) fn is_reserved(&self) -> bool {
         self.database.lock().writer.is_some()
     }
@@ -210,7 +206,6 @@ impl Connection {
         }
     }
 
-    /// Runs an operation of the writer.
     fn as_writer<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.database.lock();
         if state.writer != Some(self.id) || self.level < Level::Exclusive {
@@ -237,7 +232,6 @@ impl Connection {
         together::sync(self.id, &self.database, self.by_ticket)
     }
 
-    /// SQLite has committed: makes durable the stores that no sync did.
     pub(crate) fn committed(&self) -> Result<()> {
         if self.level < Level::Exclusive {
             return Ok(());
@@ -251,22 +245,18 @@ impl Connection {
         self.by_ticket
     }
 
-    /// The newest commit of the database, as a ticket.
     pub(crate) fn ticket(&self) -> u64 {
         self.database.lock().committed
     }
 
-    /// The newest durable commit.
     pub(crate) fn durable(&self) -> u64 {
         self.database.lock().durable
     }
 
-    /// Waits until a ticket's commit is durable, or the newest.
     pub(crate) fn wait(&self, ticket: Option<u64>) -> Result<u64> {
         tickets::wait(&self.database, ticket)
     }
 
-    /// Makes room for a file of `length` bytes.
     pub(crate) fn make_room(&self, length: u64) -> Result<()> {
         if self.level < Level::Exclusive {
             return Ok(());
@@ -306,7 +296,6 @@ impl Connection {
         }
     }
 
-    /// SQLite gives a pointer back.
     pub(crate) fn give_back(&self) {
         let mut view = lock(&self.view);
         view.lent = view.lent.saturating_sub(1);

@@ -22,25 +22,20 @@ const TURN: Duration = Duration::from_millis(10);
 /// How long a connection waits for another process to hand the object over before it is busy.
 const HAND_OVER: Duration = Duration::from_millis(100);
 
-/// A database that this process has open.
 pub(crate) struct Database {
     pool: Pool,
     name: String,
     read_only: bool,
     state: Mutex<State>,
-    /// Notified when commits that were owed became durable, or did not.
     paid: Arc<Condvar>,
     lease: OnceLock<Option<Lease>>,
-    /// Waits for other processes that ask for the object.
     watcher: OnceLock<JoinHandle<()>>,
     /// The process that opened it, by its number of forks.
     generation: u32,
 }
 
-/// The databases that are open.
 static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
 
-/// How to open a database.
 pub(crate) struct Open<'a> {
     pub(crate) path: &'a Path,
     pub(crate) object: &'a str,
@@ -66,7 +61,6 @@ impl Open<'_> {
         }
     }
 
-    /// The database, which connections of this process share.
     pub(crate) fn database(&self) -> Result<Arc<Database>> {
         let (pool, read_only) = self.pool()?;
         match pool.stat(self.object) {
@@ -111,7 +105,6 @@ impl Database {
         self.read_only
     }
 
-    /// Whether another database is in the same pool.
     pub(crate) fn is_with(&self, other: &Database) -> bool {
         self.pool.id() == other.pool.id()
     }
@@ -132,7 +125,6 @@ impl Database {
         self.lease.get_or_init(|| Lease::of(&self.pool, &self.name).ok()).as_ref()
     }
 
-    /// Attaches the object for writing.
     fn attach(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let options = AttachOptions::new().tracking(Tracking::Explicit);
         let object = self.pool.attach_with(&self.name, &options)?;
@@ -165,7 +157,6 @@ impl Database {
         }
     }
 
-    /// Attaches the object for a writer; asks another process for it.
     pub(crate) fn attach_for_writer(self: &Arc<Self>, state: &mut State) -> Result<()> {
         if state.is_attached() {
             return Ok(());
@@ -270,7 +261,6 @@ impl Drop for Database {
     }
 }
 
-/// Waits for other processes that ask for the object.
 fn watch(database: &Weak<Database>, lease: &Lease, mut seen: u32, mut left: u32) {
     loop {
         if lease.wait(seen, left, Duration::from_secs(1)).is_err() {

@@ -66,7 +66,6 @@ pub unsafe fn register<V, E>(
     }
 }
 
-/// Functions of the SQLite that has the VFS, for functions of SQL.
 static SQL: OnceLock<Sql> = OnceLock::new();
 
 /// SQLite's function that sets a connection's defaults, where it loaded the extension.

@@ -3,7 +3,6 @@
 use indelible::ErrorKind;
 use std::fmt;
 
-/// SQLite's result codes, as far as they are used here.
 pub(crate) mod code {
     pub(crate) const OK: i32 = 0;
     pub(crate) const ERROR: i32 = 1;
@@ -22,7 +21,6 @@ pub(crate) mod code {
     pub(crate) const OK_LOAD_PERMANENTLY: i32 = 1 << 8;
 }
 
-/// An operation that failed.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: i32,

@@ -23,12 +23,10 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The header of an empty database.
     pub(crate) fn empty() -> Header {
         Header::new(0)
     }
 
-    /// The header of a file of so many bytes.
     pub(crate) fn new(length: u64) -> Header {
         Header { magic: MAGIC, version: VERSION, reserved: 0, length, commits: 0 }
     }
@@ -58,7 +56,6 @@ impl Header {
         Ok(self)
     }
 
-    /// The header of an attached object.
     pub(crate) fn of(object: &Object) -> Result<Header> {
         if object.len() < START {
             return Err(too_small(object.name()));
@@ -66,7 +63,6 @@ impl Header {
         object.root::<Header>()?.check(object.as_slice(), object.name())
     }
 
-    /// The header of an object attached for reading.
     pub(crate) fn read(object: &ReadObject) -> Result<Header> {
         if object.len() < START {
             return Err(too_small(object.name()));

@@ -35,12 +35,10 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// The default VFS.
 pub(crate) fn default() -> *mut Vfs {
     HOST.get().expect("the VFS is registered").default
 }
 
-/// Tells SQLite's log of a failure, and returns its code.
 pub(crate) fn tell(failure: &Failure) -> c_int {
     if let (Some(host), false) = (HOST.get(), failure.is_busy()) {
         let text = CString::new(failure.text.replace('\0', " ")).unwrap_or_default();

@@ -32,7 +32,6 @@ impl Lease {
         Ok(Lease(pool.attach_shared(&name)?))
     }
 
-    /// Asks the holder for the object.
     pub(crate) fn ask(&self) -> Result<()> {
         let word = self.0.word(0)?;
         word.fetch_add(1, Ordering::AcqRel);
@@ -40,7 +39,6 @@ impl Lease {
         Ok(())
     }
 
-    /// Has threads that wait look whether their database is still open.
     pub(crate) fn leave(&self) -> Result<()> {
         let word = self.0.word(LEFT)?;
         word.fetch_add(1, Ordering::AcqRel);
@@ -48,12 +46,10 @@ impl Lease {
         Ok(())
     }
 
-    /// How often a database was closed.
     pub(crate) fn left(&self) -> Result<u32> {
         Ok(self.0.word(LEFT)?.load(Ordering::Acquire))
     }
 
-    /// How often it was asked for.
     pub(crate) fn asked(&self) -> Result<u32> {
         Ok(self.0.word(0)?.load(Ordering::Acquire))
     }

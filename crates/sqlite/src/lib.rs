@@ -76,7 +76,6 @@ pub fn withdraw(path: impl AsRef<Path>) {
     OFFERED.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| other != path.as_ref());
 }
 
-/// The pool that the program offered for a path.
 fn offered(path: &Path) -> Option<Pool> {
     let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
     offered.iter().find(|(other, _)| other == path).map(|(_, pool)| pool.clone())

@@ -1,7 +1,6 @@
 //! Journals: files in the memory of the process. A crash needs none, as an object takes itself back
 //! to its last psync.
 
-/// A file in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryFile {
     bytes: Vec<u8>,

@@ -3,7 +3,6 @@
 use crate::connection::Connection;
 use crate::failure::{Failure, Result, code};
 
-/// A request, as a function's arguments say it, and its answer.
 pub(crate) struct Request<'a> {
     pub(crate) function: usize,
     pub(crate) text: Option<&'a str>,
@@ -39,7 +38,6 @@ pub(crate) const FUNCTIONS: [(&std::ffi::CStr, Run); 4] = [
     }),
 ];
 
-/// Answers a request.
 pub(crate) fn run(connection: &mut Connection, request: &mut Request<'_>) {
     let (_, work) = FUNCTIONS[request.function];
     request.answer = Some(work(connection, request.text, request.number));

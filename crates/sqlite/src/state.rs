@@ -30,13 +30,11 @@ pub(crate) enum Source {
     Snapshot,
 }
 
-/// The state that a connection reads, from its SHARED lock on.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) source: Source,
     /// Kept from one transaction to the next.
     pub(crate) snapshot: Option<ReadObject>,
-    /// Commits of that state.
     pub(crate) commits: u64,
     /// Pages of the object's memory that SQLite has pointers to.
     pub(crate) lent: usize,
@@ -82,7 +80,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The object was attached, and its header is that of a database.
     pub(crate) fn begin(&mut self, object: Object, commits: u64) {
         self.object = Some(object);
         (self.dirty, self.owed) = (false, false);
@@ -93,7 +90,6 @@ impl State {
         self.object.is_some()
     }
 
-    /// Refuses a database that failed.
     pub(crate) fn check(&self) -> Result<()> {
         if self.failed {
             return Err(Failure::new(
@@ -112,12 +108,10 @@ impl State {
         self.check()
     }
 
-    /// Whether a connection may begin to read the object's memory.
     pub(crate) fn is_open_to_readers(&self) -> bool {
         self.object.is_some() && !self.barred && !self.release
     }
 
-    /// The attached object.
     pub(crate) fn object(&self) -> Result<&Object> {
         self.object.as_ref().ok_or_else(|| Failure::new(code::IOERR, "the object is not attached"))
     }
@@ -137,7 +131,6 @@ impl State {
         Ok(copy(object.as_slice(), length, offset, buffer))
     }
 
-    /// Bytes of the file.
     pub(crate) fn len(&self) -> Result<u64> {
         Ok(self.header()?.length)
     }
@@ -209,7 +202,6 @@ impl State {
         self.owed && !self.failed
     }
 
-    /// Gives the transaction its number.
     fn number(&mut self) -> Result<()> {
         let header = self.object_mut()?.root_mut::<Header>()?;
         header.commits += 1;
@@ -255,7 +247,6 @@ impl State {
         done
     }
 
-    /// Makes durable what is owed. Between transactions only.
     pub(crate) fn pay(&mut self) -> Result<()> {
         match (self.is_owing(), self.dirty) {
             (false, _) => Ok(()),
@@ -264,7 +255,6 @@ impl State {
         }
     }
 
-    /// Ends the writer's transaction: stores that were not committed are undone.
     pub(crate) fn end_writer(&mut self) {
         if std::mem::take(&mut self.dirty) && !self.failed {
             let (owed, undo) = (self.owed, std::mem::take(&mut self.undo));

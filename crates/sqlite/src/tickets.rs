@@ -15,9 +15,7 @@ const DELAY: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
 struct Queue {
-    /// Databases that owe a commit.
     owing: Vec<Weak<Database>>,
-    /// Whether a connection waits.
     urgent: bool,
     /// The process whose thread pays, by its number of forks.
     thread: Option<u32>,
@@ -33,7 +31,6 @@ impl Queue {
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { owing: Vec::new(), urgent: false, thread: None });
-/// The queue has changed.
 static WORK: Condvar = Condvar::new();
 
 /// Commits the stores of the connection `id`; they become durable soon, and before any later

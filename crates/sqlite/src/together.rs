@@ -14,7 +14,6 @@ use crate::tickets;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A file of a connection of SQLite.
 struct Part {
     id: u64,
     /// The connection of SQLite.
@@ -38,29 +37,24 @@ static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
 /// Super-journals that SQLite opened by this VFS, until it deletes them.
 static SUPER_JOURNALS: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
-/// SQLite opens a super-journal.
 pub(crate) fn enter(journal: &[u8]) {
     lock(&SUPER_JOURNALS).insert(journal.to_vec());
 }
 
-/// Whether a name is that of a super-journal.
 pub(crate) fn is_entered(name: &[u8]) -> bool {
     lock(&SUPER_JOURNALS).contains(name)
 }
 
-/// A file belongs to a connection of SQLite.
 pub(crate) fn join(id: u64, owner: usize, database: &Arc<Database>) {
     leave(id);
     let database = database.clone();
     lock(&PARTS).push(Part { id, owner, database, waiting: false, journal: None });
 }
 
-/// A file is closed.
 pub(crate) fn leave(id: u64) {
     lock(&PARTS).retain(|part| part.id != id);
 }
 
-/// The file's transaction has ended: it waits for no other.
 pub(crate) fn end(id: u64) {
     for part in lock(&PARTS).iter_mut().filter(|part| part.id == id) {
         (part.waiting, part.journal) = (false, None);

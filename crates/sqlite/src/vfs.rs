@@ -22,7 +22,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Name of the VFS.
 pub(crate) const NAME: &CStr = c"pmo";
 
 const SECTOR: c_int = 512;
@@ -35,7 +34,6 @@ enum Body {
     Journal(MemoryFile),
 }
 
-/// SQLite's struct of a file.
 #[repr(C)]
 struct File {
     methods: *const IoMethods,
@@ -137,7 +135,6 @@ fn with_database(file: *mut c_void, work: impl FnOnce(&mut Connection) -> Result
     })
 }
 
-/// A parameter of a database's URI.
 fn parameter(name: *const c_char, key: &CStr) -> Option<String> {
     let host = HOST.get()?;
     // SAFETY: a name that SQLite gave `xOpen`.
@@ -149,7 +146,6 @@ fn parameter(name: *const c_char, key: &CStr) -> Option<String> {
     Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
-/// Whether a parameter is true, by SQLite's words for it.
 fn is_set(value: Option<String>) -> bool {
     let value = value.unwrap_or_default().to_ascii_lowercase();
     ["yes", "true", "on"].contains(&value.as_str()) || value.parse().is_ok_and(|number: i64| number != 0)

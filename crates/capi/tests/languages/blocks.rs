@@ -24,7 +24,6 @@ const BLOCKS: Compiler = Compiler {
     ],
 };
 
-/// Reports a compiler that cannot as not tested.
 fn compiles_blocks(folder: &Path) -> bool {
     let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
     let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();

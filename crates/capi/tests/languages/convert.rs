@@ -40,7 +40,6 @@ impl Items {
         succeed(&mut self.command(version, mode))
     }
 
-    /// Version 3 cannot open the item, which stays as version 1 made it.
     fn refused(&self, mode: &str) -> String {
         let said = self.run("3", mode);
         assert_eq!(self.run("1", "look"), "-5 first, 2 blocks\n", "{mode}: {said}");

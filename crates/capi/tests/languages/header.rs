@@ -14,7 +14,6 @@ fn header() -> String {
     std::fs::read_to_string(source().join("include/pmo.h")).unwrap()
 }
 
-/// Without comments and preprocessor lines.
 fn declarations() -> String {
     let mut text = String::new();
     for (index, piece) in header().split("/*").enumerate() {
@@ -32,7 +31,6 @@ fn declarations() -> String {
     lines.join("\n")
 }
 
-/// Result and argument types in Rust, by name.
 fn declared() -> BTreeMap<String, Vec<String>> {
     let mut functions = BTreeMap::new();
     for statement in declarations().split(';') {

@@ -1,5 +1,3 @@
-//! `pmo attach-check`: whether an object can be attached, and the effects of attaching it.
-
 use crate::bytes::exactly;
 use crate::context::Context;
 use crate::failure::{Failure, Result, object};

@@ -1,5 +1,3 @@
-//! `pmo backup`: all objects of a pool, as of one moment, in a file elsewhere.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

@@ -1,5 +1,3 @@
-//! `pmo cat`: an object's bytes on standard output.
-
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -84,8 +82,6 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     Ok(attached.detach()?)
 }
 
-/// Writes the bytes of an unchanging object, by system calls: a load from an absent page of a
-/// sparse object would claim it.
 fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     let (from, len) = range(args, located.entry.size.get())?;
     let bar = progress::bytes("reading", Some(len as u64));
@@ -102,7 +98,6 @@ fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     Ok(())
 }
 
-/// Writes the state of the newest psync beside the writer `held`.
 fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     if pool.stat(&args.name).is_ok_and(|stat| stat.sealed) {
         // Without its seal key.
@@ -126,7 +121,6 @@ fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     }
 }
 
-/// The range to write, of `size`.
 fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     let left = size.checked_sub(args.offset).ok_or_else(|| {
         let message = format!("{} has {size} bytes, none at {}", object(&args.name), args.offset);
@@ -135,7 +129,6 @@ fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     Ok((args.offset as usize, args.length.unwrap_or(left).min(left) as usize))
 }
 
-/// The bytes of the newest psync, while the writer waits. `None`: there is no writer.
 fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     let still = pool.recovering(|store| store.hold_still(&args.name, Key(key)))?;
     let still = still.map_err(|error| unreadable(args, &error))?;
@@ -151,7 +144,6 @@ fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Nothing waits for the output's reader.
 fn written(bytes: &[u8]) -> Result {
     let mut out = Out::new();
     out.bytes(bytes)?;

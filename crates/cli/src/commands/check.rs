@@ -1,5 +1,3 @@
-//! `pmo check`: is everything in a pool as it should be?
-
 use super::references::References;
 use crate::alike;
 use crate::context::Context;
@@ -285,8 +283,6 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     Ok(all)
 }
 
-/// Objects whose content differs from the hash in their ID. Unreadable pools and objects are
-/// findings already.
 fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for stat in pool.list().flatten().filter(|stat| stat.by_content) {
@@ -299,7 +295,6 @@ fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
     Ok(changed)
 }
 
-/// Whether the object has keys, and none was given.
 fn needs_key(stat: &Stat, key: &[u8]) -> bool {
     key.is_empty() && (stat.read_key || stat.write_key)
 }

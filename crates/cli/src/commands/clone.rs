@@ -1,5 +1,3 @@
-//! `pmo clone`: a pool once more, with an ID of its own.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

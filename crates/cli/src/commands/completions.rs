@@ -1,5 +1,3 @@
-//! `pmo completions`: for the shell.
-
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::Out;

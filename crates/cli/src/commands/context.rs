@@ -1,5 +1,3 @@
-//! `pmo context`: the rights of programs to objects.
-
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;

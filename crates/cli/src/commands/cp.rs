@@ -1,5 +1,3 @@
-//! `pmo cp`: a copy of an object, in its pool or in another one.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
@@ -64,7 +62,6 @@ struct Names {
     new: String,
 }
 
-/// `POOL:NAME`, split at the shortest existing path.
 fn split(text: &str) -> Option<(PathBuf, &str)> {
     let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
     let (path, rest) = colons.find(|(path, _)| !path.is_empty() && Path::new(path).exists())?;

@@ -1,5 +1,3 @@
-//! `pmo create`: a new object.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;

@@ -1,5 +1,3 @@
-//! `pmo diff`: how two objects, or snapshots, differ.
-
 mod roots;
 
 use crate::alike;

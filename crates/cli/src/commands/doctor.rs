@@ -1,5 +1,3 @@
-//! `pmo doctor`: this machine's features.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -76,14 +74,12 @@ pub fn run(context: &Context, args: &Doctor) -> Result {
     Ok(())
 }
 
-/// An unnamed file, in place of a pool, until the tool ends.
 struct StandIn {
     file: OwnedFd,
     place: String,
 }
 
 impl StandIn {
-    /// For a folder, or a missing path.
     fn make(path: &Path) -> Option<Self> {
         let folder = if path.is_dir() {
             path

@@ -1,5 +1,3 @@
-//! `pmo export` and `pmo import`: objects that refer to each other, from pool to pool.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

@@ -1,5 +1,3 @@
-//! `pmo format`: a file or device becomes a pool.
-
 use crate::bytes::human;
 use crate::commands::stat::PoolReport;
 use crate::context::Context;
@@ -79,7 +77,6 @@ fn window(text: &str) -> std::result::Result<(u64, u64), String> {
     Ok((start, size(len)?))
 }
 
-/// The pool's size, if formatting is safe.
 fn plan(path: &Path, args: &Format) -> Result<u64> {
     let Ok(found) = std::fs::metadata(path) else {
         return Ok(args.size.unwrap_or(DEFAULT));
@@ -106,7 +103,6 @@ fn plan(path: &Path, args: &Format) -> Result<u64> {
     Ok(args.size.unwrap_or(old))
 }
 
-/// Refuses a device in use always, and one with data unless forced.
 fn refuse_used(path: &Path, force: bool) -> Result {
     let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
     let device =

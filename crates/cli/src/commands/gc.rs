@@ -1,5 +1,3 @@
-//! `pmo gc`: unneeded space.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;
@@ -48,7 +46,6 @@ struct Report {
     files: u64,
 }
 
-/// Removes memory of a deleted pool's objects.
 fn remove_leftovers(context: &Context, args: &Gc) -> Result {
     let found = indelible::remove_leftovers(&args.pool)?;
     if found.in_use > 0 {

@@ -1,5 +1,3 @@
-//! `pmo grow`: a longer pool.
-
 use crate::bytes::human;
 use crate::commands::stat::PoolReport;
 use crate::context::Context;

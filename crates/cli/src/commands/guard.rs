@@ -1,6 +1,3 @@
-//! `pmo guard`: a service that makes commits on demand durable when the power fails, or their
-//! process dies.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -270,7 +267,6 @@ fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), S
     Err(said.lines().next().map_or_else(|| status.to_string(), str::to_owned))
 }
 
-/// Waits for the end of a process; `false`: not within `patience`.
 fn ends(child: &Child, patience: Duration) -> std::io::Result<bool> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + patience;
@@ -284,7 +280,6 @@ fn ends(child: &Child, patience: Duration) -> std::io::Result<bool> {
     }
 }
 
-/// Bytes that a dead child wrote, at most a pipe's: its own children may keep the pipe open.
 fn said(pipe: ChildStderr) -> Vec<u8> {
     let mut bytes = vec![0; 64 << 10];
     let got = fcntl_setfl(&pipe, OFlags::NONBLOCK).and_then(|()| rustix::io::read(&pipe, &mut bytes));

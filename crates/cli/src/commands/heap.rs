@@ -1,5 +1,3 @@
-//! `pmo heap`: an object's heap, and its reachability.
-
 use crate::bytes::{exactly, human};
 use crate::context::Context;
 use crate::exit::Exit;

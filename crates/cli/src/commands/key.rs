@@ -1,5 +1,3 @@
-//! `pmo key`: the keys that open a sealed object.
-
 use super::rotate::{self, Anchor, Rotate};
 use super::signer::{self, Sign, Verifier};
 use crate::context::Context;

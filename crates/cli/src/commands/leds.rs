@@ -1,5 +1,3 @@
-//! `pmo leds`: lowers extendible structs of C and C++.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -73,7 +71,6 @@ pub fn run(_: &Context, args: &Leds) -> Result {
     }
 }
 
-/// Flags of the command line, and the include folder of this installation.
 fn flags(args: &Leds) -> Vec<String> {
     let mut flags = args.flags.clone();
     let tool = std::env::current_exe().ok();
@@ -88,14 +85,12 @@ fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
 }
 
-/// A rule for make.
 fn rule(output: &Path, lowered: &Lowered) -> String {
     let name = |path: &Path| path.display().to_string().replace(' ', "\\ ").replace('$', "$$");
     let files: Vec<_> = lowered.files.iter().map(|path| name(path)).collect();
     format!("{}: {}\n", name(output), files.join(" \\\n  "))
 }
 
-/// Reports all problems; the last is the failure.
 fn failure(problems: &[Problem]) -> Failure {
     let help = "correct the source, or the flags behind --; nothing was written";
     let failure = |problem: &Problem| Failure::new(Exit::Failed, problem.to_string(), help);

@@ -1,5 +1,3 @@
-//! `pmo log`: the records of a log.
-
 use crate::alike;
 use crate::context::Context;
 use crate::failure::Result;

@@ -1,5 +1,3 @@
-//! `pmo ls`: the objects of a pool, by name.
-
 use crate::bytes::human;
 use crate::commands::stat::{ObjectReport, class, flags};
 use crate::context::Context;
@@ -82,7 +80,6 @@ pub struct Ls {
     no_header: bool,
 }
 
-/// A column of the listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Column {
     State,
@@ -103,7 +100,6 @@ enum Column {
 
 const USUAL: [Column; 4] = [Column::State, Column::Holder, Column::Size, Column::Name];
 
-/// The order of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Order {
     #[default]
@@ -116,7 +112,6 @@ enum Order {
 }
 
 impl Order {
-    /// Sorts before names: largest or latest first.
     fn rank(self, stat: &Stat) -> u64 {
         match self {
             Order::Name => 0,
@@ -269,7 +264,6 @@ impl Ls {
     }
 }
 
-/// The objects to list. Printing reads them again, as figures of a million are too large to keep.
 struct Found {
     directories: BTreeMap<String, Totals>,
     objects: Selection,
@@ -328,7 +322,6 @@ impl Found {
         self.objects.is_empty() && self.directories.is_empty()
     }
 
-    /// Directories by name.
     fn directories(&self, args: &Ls) -> Vec<(&String, &Totals)> {
         let mut all: Vec<_> = self.directories.iter().collect();
         if args.reverse {
@@ -368,7 +361,6 @@ impl Found {
     }
 }
 
-/// Columns that need widths: text in the last one needs none.
 fn padded(columns: &[Column]) -> &[Column] {
     match columns.split_last() {
         Some((last, others)) if !last.is_number() => others,

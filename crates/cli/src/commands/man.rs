@@ -1,5 +1,3 @@
-//! `pmo man`: manual pages.
-
 use crate::context::Context;
 use crate::exit::exit_codes;
 use crate::failure::{Failure, Result};
@@ -74,10 +72,8 @@ PMO_READ_KEY   for pmo create: as --read-key
 PMO_WRITE_KEY  for pmo create: as --write-key
 NO_COLOR       if it is set and not empty: no color, unless --color says otherwise";
 
-/// Columns of an unchanged line.
 const WIDTH: usize = 100;
 
-/// A section of unchanged lines; longer ones are filled sentences.
 fn literal(title: &str, body: &str) -> String {
     let mut text = format!(".SH \"{title}\"\n.nf\n");
     for line in body.lines() {

@@ -1,5 +1,3 @@
-//! `pmo metrics`: a pool in numbers, for monitoring.
-
 use crate::commands::stat::Pending;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -107,7 +105,6 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
     out.finish()
 }
 
-/// Pending commits on demand, by object.
 fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
     type Figure = fn(&Pending) -> f64;
     const FIGURES: [(&str, &str, &str, Figure); 4] = [
@@ -144,12 +141,9 @@ fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
     Ok(())
 }
 
-/// The figures of all objects, compactly: each family lists every object, maybe a million.
 #[derive(Default)]
 struct Figures {
-    /// Names and figures, one object after the other.
     bytes: Vec<u8>,
-    /// The offset of each object.
     places: Vec<usize>,
     /// Pending commits on demand, by object.
     pending: Vec<(String, Pending)>,
@@ -175,7 +169,6 @@ impl Figures {
         self.pending.extend(Pending::of(pool, stat).map(|pending| (stat.name.clone(), pending)));
     }
 
-    /// Appends an optional figure in groups of seven bits.
     fn put(&mut self, figure: Option<u64>) {
         let mut rest = figure.map_or(0, |figure| u128::from(figure) + 1);
         while rest > 0x7f {
@@ -227,7 +220,6 @@ fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {
     out.line(&format!("# HELP {name} {help}"))
 }
 
-/// A label's value. The format has no escapes for terminal commands: they are shown as elsewhere.
 fn escaped(text: &str) -> String {
     printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,5 +1,3 @@
-//! `pmo migrate --plan`: compares the types of an object and a program.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;

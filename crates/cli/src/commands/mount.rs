@@ -1,5 +1,3 @@
-//! `pmo mount`: a volume as a file system, served by `pmo-mount`.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -75,7 +73,6 @@ pub fn run(context: &Context, args: &Mount) -> Result {
     }
 }
 
-/// Beside this program, or in PATH.
 fn program() -> OsString {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("pmo-mount"));
     beside.filter(|path| path.exists()).map_or_else(|| "pmo-mount".into(), Into::into)

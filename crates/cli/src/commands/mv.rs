@@ -1,5 +1,3 @@
-//! `pmo mv`: renames and moves objects and directories.
-
 use crate::alike;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;

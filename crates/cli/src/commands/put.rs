@@ -1,5 +1,3 @@
-//! `pmo put`: bytes into an object, as one psync.
-
 use crate::alike;
 use crate::bytes::{exactly, human};
 use crate::context::Context;
@@ -21,11 +19,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const PIECE: usize = 1 << 20;
-/// Bytes of one psync of a new object.
 const BATCH: usize = 64 << 20;
-/// Initial size for an input of unknown length.
 const FIRST: u64 = 1 << 20;
-/// Suffix of an unfinished object's name.
 const UNFINISHED: &str = "~unfinished put";
 
 /// Write bytes into an object, and psync: all of them become durable, or none
@@ -100,7 +95,6 @@ struct Report {
 struct Input {
     from: Box<dyn Read>,
     path: PathBuf,
-    /// Their number, if known.
     len: Option<u64>,
 }
 
@@ -117,7 +111,6 @@ impl Input {
         }
     }
 
-    /// Fills `into` as far as there are bytes.
     fn fill(&mut self, into: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
@@ -171,7 +164,6 @@ fn by_content(context: &Context, pool: &Pool, name: &str, input: &mut Input) -> 
     })
 }
 
-/// By one psync.
 fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
     let size = attached.len() as u64;
     if input.len.is_some_and(|len| len > size.saturating_sub(args.offset)) || args.offset > size {
@@ -186,8 +178,6 @@ fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Makes the object under another name, and renames it once whole: the name stays free until then,
-/// even after a crash.
 fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
     let unfinished = format!("{}{UNFINISHED}", args.name);
     match pool.destroy_with_key(&unfinished, key) {
@@ -213,8 +203,6 @@ fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
     made
 }
 
-/// Stores the input into a new, growing object. As it is still unknown to other processes, it is
-/// psynced in pieces, and each frees its memory.
 fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> Result<u64> {
     let bar = progress::bytes("storing", input.len);
     let mut attached = pool.attach_with_key(name, key)?;
@@ -257,7 +245,6 @@ fn phase(bar: &ProgressBar, what: &'static str, bytes: u64) {
     detail(|| format!("stored {}; {what}", exactly(bytes)));
 }
 
-/// Stores the input without a psync; returns its length.
 fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &ProgressBar) -> Result<u64> {
     let (start, end) = (args.offset as usize, size as usize);
     let mut piece = vec![0; PIECE];

@@ -1,5 +1,3 @@
-//! `pmo recover`: commits on demand of processes that died.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

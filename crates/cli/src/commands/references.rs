@@ -63,7 +63,6 @@ impl References {
     }
 }
 
-/// Whether a new process cannot read the object, or lacks its key.
 fn is_kept_away(kind: ErrorKind) -> bool {
     use ErrorKind::{AddressTaken, Busy, ClassMismatch, Held, NeedsRecovery, Sealed, VolatileGone, WrongKey};
     matches!(

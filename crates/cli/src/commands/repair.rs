@@ -1,5 +1,3 @@
-//! `pmo repair`: mends the damage that check finds.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

@@ -1,5 +1,3 @@
-//! `pmo resize`: another size for a detached object.
-
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;

@@ -1,5 +1,3 @@
-//! `pmo restore`: a pool from a backup, or objects into one that exists.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;

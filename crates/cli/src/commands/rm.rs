@@ -1,5 +1,3 @@
-//! `pmo rm`: destroys objects.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::context::Context;
@@ -105,7 +103,6 @@ pub fn run(context: &Context, args: &Rm) -> Result {
     first.map_or(Ok(()), |exit| Err(Failure::Quiet(exit)))
 }
 
-/// The given names, and those of patterns and directories.
 fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     let directory = |name: &String| Directory::of(name).filter(|_| args.recursive);
     let (directories, mut names): (Vec<_>, Vec<_>) =
@@ -137,7 +134,6 @@ fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the object's size; `None` if it is missing and --force is given.
 fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>> {
     let stat = pool.stat(name);
     let size = stat.as_ref().map_or(0, |stat| stat.size);

@@ -1,5 +1,3 @@
-//! `pmo rollback`: an object as one of its snapshots has it.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;

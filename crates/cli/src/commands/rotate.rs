@@ -1,5 +1,3 @@
-//! `pmo key rotate` and `pmo key anchor`: another key of the object, another newest state.
-
 use crate::context::Context;
 use crate::ends::Ends;
 use crate::exit::Exit;

@@ -1,5 +1,3 @@
-//! `pmo run`: a program in a view, restarted after a death.
-
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -67,7 +65,6 @@ pub struct Run {
 
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A program that ran this long is in no restart loop.
 const WORKED: Duration = Duration::from_secs(60);
 
 pub fn run(context: &Context, args: &Run) -> Result {
@@ -108,7 +105,6 @@ pub fn run(context: &Context, args: &Run) -> Result {
     }
 }
 
-/// Finds the view and the contexts before a start.
 fn check(context: &Context, args: &Run) -> Result {
     let pool = context.open(&args.pool)?;
     View::read(&pool, &args.view).map_err(|error| alike::explain(&pool, &args.view, error))?;

@@ -1,5 +1,3 @@
-//! `pmo scrub`: repairs words by their check words.
-
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -94,7 +92,6 @@ fn scrub(pool: &Pool, name: &str, key: &[u8]) -> indelible::Result<Report> {
     Ok(Report { object: name.to_owned(), words, repaired, lost, skipped: None })
 }
 
-/// A failed object does not stop the others.
 fn all(pool: &Pool, key: &[u8]) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for stat in pool.list() {

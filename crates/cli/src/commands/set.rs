@@ -1,5 +1,3 @@
-//! `pmo set`: changeable properties of an object.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::commands::create::{class, note_medium};

@@ -1,5 +1,3 @@
-//! `pmo key verifier` and `pmo key sign`: the signer of a sealed object.
-
 use crate::context::Context;
 use crate::ends::Ends;
 use crate::failure::{Result, object};

@@ -1,5 +1,3 @@
-//! `pmo snapshot`: objects' present states under other names.
-
 use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
@@ -159,7 +157,6 @@ fn would_destroy(context: &Context, args: &Snapshot) -> Result {
     })
 }
 
-/// Names with the time, numbered if this second has snapshots already.
 fn free_names(pool: &Pool, names: &[String]) -> Vec<String> {
     let now = time(SystemTime::now());
     let mut new: Vec<String> = names.iter().map(|name| format!("{name}@{now}")).collect();

@@ -1,5 +1,3 @@
-//! `pmo sqlite`: databases of SQLite to and from plain files.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;

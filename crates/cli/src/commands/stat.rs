@@ -1,5 +1,3 @@
-//! `pmo stat`: figures of a pool or an object.
-
 use crate::alike;
 use crate::bytes::{exactly, human};
 use crate::context::Context;

@@ -1,5 +1,3 @@
-//! `pmo tie`, `pmo untie`: which objects outlive which.
-
 use crate::alike;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;

@@ -1,5 +1,3 @@
-//! `pmo top`: objects' holders and psyncs per second.
-
 use crate::bytes::human;
 use crate::commands::ls::held_by;
 use crate::commands::stat::Pending;
@@ -57,7 +55,6 @@ pub struct Top {
     once: bool,
 }
 
-/// Reads an interval. A zero one would load the machine.
 fn interval(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let usable = (0.01..=86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds));
@@ -97,14 +94,10 @@ pub fn run(context: &Context, args: &Top) -> Result {
 
 type Rates = (f64, f64);
 
-/// The objects at a moment. Those without psyncs are names alone.
 struct Look {
     at: Instant,
-    /// Psyncs and logs of the others, by ID, ascending.
     counted: Vec<([u8; 16], u64, Logged)>,
-    /// Rates since the last look, by ID.
     active: HashMap<[u8; 16], Rates>,
-    /// Most psyncs per second first.
     objects: Selection,
     damaged: bool,
 }
@@ -146,7 +139,6 @@ impl Look {
         self.objects.add(stat, !rates.0.to_bits());
     }
 
-    /// Psyncs and log of an object.
     fn of(&self, id: &[u8; 16]) -> Option<(u64, Logged)> {
         let at = self.counted.binary_search_by_key(id, |(id, ..)| *id).ok()?;
         let (_, psyncs, logged) = self.counted[at];
@@ -205,7 +197,6 @@ impl Look {
 const HEADINGS: [&str; 11] =
     ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
 
-/// Bytes of so many psyncs since the log was `then`.
 fn logged_since(stat: &Stat, then: Logged, psyncs: u64) -> f64 {
     let now = stat.logged;
     if then.generation == now.generation {

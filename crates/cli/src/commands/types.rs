@@ -1,5 +1,3 @@
-//! `pmo types`: the types of the roots in an object.
-
 use crate::bytes::exactly;
 use crate::context::Context;
 use crate::exit::Exit;

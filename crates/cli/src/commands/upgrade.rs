@@ -1,5 +1,3 @@
-//! `pmo upgrade`: brings a pool to this format.
-
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};

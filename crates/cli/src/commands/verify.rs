@@ -1,5 +1,3 @@
-//! `pmo verify`: verifies a backup and its bases.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::exit::Exit;

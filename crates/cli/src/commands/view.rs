@@ -1,5 +1,3 @@
-//! `pmo view`: the objects in a program's memory.
-
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;

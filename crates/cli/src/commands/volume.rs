@@ -1,5 +1,3 @@
-//! `pmo volume`: directories and files in an object.
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
@@ -337,7 +335,6 @@ fn no_group(root: &Path, error: Errno) -> Failure {
     Failure::new(exit, format!("cannot have a group of changes below {}: {error}", root.display()), help)
 }
 
-/// The root directory of a directory's mount.
 fn root_of(dir: &Path) -> Result<PathBuf> {
     let look = |path: &Path| path.metadata().map_err(|error| Failure::file("open", path, &error));
     let mut root = dir.canonicalize().map_err(|error| Failure::file("open", dir, &error))?;

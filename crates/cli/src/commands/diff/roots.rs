@@ -1,5 +1,3 @@
-//! Differing roots of heaps.
-
 use crate::failure::Result;
 use crate::out::Out;
 use crate::reading;
@@ -137,7 +135,6 @@ struct Then<'a> {
     reader: Reader,
 }
 
-/// Whether a range differs. `words`: differing words of compared pages.
 fn differs(
     range: &Range<u64>,
     found: &Difference,
@@ -164,7 +161,6 @@ fn differs(
     Ok(false)
 }
 
-/// The differing words of a page.
 fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Read<[u64; 8]> {
     let object = then.reader.object();
     let mut before = [0; PAGE as usize];

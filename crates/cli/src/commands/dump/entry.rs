@@ -1,5 +1,3 @@
-//! The table entry of an object.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

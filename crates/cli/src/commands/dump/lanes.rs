@@ -1,5 +1,3 @@
-//! Lanes and the batches in them.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

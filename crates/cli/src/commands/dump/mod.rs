@@ -1,5 +1,3 @@
-//! `pmo dump`: a pool's structures, for experts of the format.
-
 mod entry;
 mod lanes;
 mod superblock;

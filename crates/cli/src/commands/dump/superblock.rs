@@ -1,5 +1,3 @@
-//! The superblock slots.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;

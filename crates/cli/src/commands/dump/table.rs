@@ -1,5 +1,3 @@
-//! The table root.
-
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;
