@@ -23,10 +23,7 @@ pub(super) enum Writing {
 #[derive(Clone, PartialEq)]
 pub(super) enum Attached {
     Reading,
-    Writing {
-        bytes: Vec<u8>,
-        poisoned: bool,
-    },
+    Writing { bytes: Vec<u8>, poisoned: bool },
 }
 
 /// Promised and attached objects. An ID or address of zero is unknown.

@@ -68,10 +68,16 @@ pub struct ClassReport {
 }
 
 enum Decision {
-    Unit { place: usize, states: usize },
+    Unit {
+        place: usize,
+        states: usize,
+    },
     /// A durable write, or a batch in pieces, in flight on these units, and the subsets that stand
     /// for a torn one.
-    Write { places: Vec<usize>, torn: Vec<Vec<bool>> },
+    Write {
+        places: Vec<usize>,
+        torn: Vec<Vec<bool>>,
+    },
 }
 
 impl Decision {
