@@ -247,6 +247,7 @@ fn follow(path: &Path, medium: &str, name: &str, pause: Duration, time: Duration
     Ok(())
 }
 
+/// Sleeps, then spins: the kernel wakes sleepers late.
 fn wait_until(next: Instant) {
     const LATE: Duration = Duration::from_micros(200);
     std::thread::sleep(next.saturating_duration_since(Instant::now()).saturating_sub(LATE));

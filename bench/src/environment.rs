@@ -144,6 +144,7 @@ pub fn progress(total: usize, what: &str) -> ProgressBar {
 
 const PREFIX: &str = "pmo-bench.";
 
+/// A locked folder of this process. Folders of killed runs are removed on the way.
 struct Scratch {
     path: PathBuf,
     _lock: File,

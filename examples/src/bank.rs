@@ -69,6 +69,7 @@ fn open(pool: &Pool, name: &str, class: Class) -> indelible::Result<TxObject<Bra
     Ok(branch)
 }
 
+/// One transfer: all of it, or nothing. Returns the number of the thread's transfers.
 fn transfer(from: &TxObject<Branch>, to: &TxObject<Branch>, thread: usize) -> indelible::Result<u64> {
     transaction(&[from, to], |tx| {
         let number = tx.read(&from.transfers[thread])? + 1;

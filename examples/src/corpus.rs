@@ -19,6 +19,8 @@ pub(crate) fn default_folders() -> Vec<PathBuf> {
 }
 
 impl Corpus {
+    /// Regular files below `folders`; skips symbolic links, hidden folders, build output (`target`)
+    /// and pools.
     pub(crate) fn walk(folders: &[PathBuf], mut seen: impl FnMut(usize)) -> Result<Corpus> {
         let mut corpus = Corpus { roots: Vec::new(), files: Vec::new(), unreadable: 0 };
         for folder in folders {

@@ -13,6 +13,7 @@ use std::time::Instant;
 const SIZE: u64 = 1 << 30;
 const CONTESTANTS: [&str; 4] = ["indelible", "mimalloc", "system", "libpmemobj"];
 const PMEM_SIZE: usize = 256 << 20;
+/// Fewer rounds: each block is durable before the next.
 const PMEM_ROUNDS: usize = 100_000;
 const PMEM_TURNS: usize = 5;
 

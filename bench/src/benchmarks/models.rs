@@ -37,6 +37,7 @@ fn moving(bytes: u64, rate: u64) -> f64 {
     bytes as f64 / rate as f64 * 1e9
 }
 
+/// Page numbers ascend: no cache has a page twice.
 fn calls(model: &MediumModel) -> Vec<Call> {
     let unit = u64::from(model.unit);
     let line = moving(unit.max(64), model.read_rate);

@@ -95,6 +95,7 @@ fn psyncs(object: &mut Object, stop: &AtomicBool) -> Result<u64> {
     Ok(done)
 }
 
+/// Returns the slowest median with an empty lane.
 fn making(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 5] = [
         ("object", Unit::Bytes),
@@ -154,6 +155,7 @@ fn snapshots(
     Ok(samples)
 }
 
+/// Returns the share of psyncs left by a look at every tenth.
 fn following(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 8] = [
         ("a look every", Unit::Text),

@@ -122,6 +122,7 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
+/// Unique per run: unchanged bytes are no change, and their psync writes nothing.
 fn salt() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     RUNS.fetch_add(1, Relaxed) << 32
@@ -146,6 +147,7 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
+/// Returns the sum of the counts per second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;
@@ -183,6 +185,7 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
+/// Nanoseconds of the longest change by a thread without tickets beside `threads` with them.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
     let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());

@@ -10,6 +10,7 @@ use std::path::Path;
 
 pub struct ColdFloor {
     file: File,
+    /// First page of each stretch of data, and the number of data pages before it.
     stretches: Vec<(u64, u64)>,
     pages: u64,
     random: Random,

@@ -51,6 +51,7 @@ pub struct ScanFloor {
     base: *mut u8,
     len: usize,
     pagemap: OwnedFd,
+    /// Keeps the registration alive.
     _uffd: OwnedFd,
     regions: [Region; 64],
 }

@@ -105,6 +105,7 @@ fn draw_legend(plot: &Plot, entries: &[String], area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Numbers with a line in each decade, sparse and dense.
 const LINES: [&[f64]; 4] = [
     &[1.0],
     &[1.0, 2.0, 5.0],

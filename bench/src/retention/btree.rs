@@ -12,6 +12,7 @@ const LEAST: usize = ORDER / 2 - 1;
 struct Node<E> {
     count: u64,
     items: [E; MOST],
+    /// Null in a leaf.
     slots: [*mut Node<E>; ORDER],
 }
 
@@ -138,6 +139,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
+    /// Gives a slot one entry more than it needs; returns the slot that has its entries then.
     unsafe fn fill(&mut self, at: *mut Node<E>, index: usize) -> usize {
         // SAFETY: nodes of the tree.
         unsafe {

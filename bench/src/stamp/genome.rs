@@ -42,6 +42,8 @@ impl Genome {
         List(FIRST + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.lists())
     }
 
+    /// Per segment: itself; its follower's number from 1, above the length of their overlap;
+    /// whether it follows one.
     fn segment(&self, number: u64) -> u64 {
         FIRST + self.lists() + number
     }

@@ -14,6 +14,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// `bytes.len()` is a multiple of eight.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     #[cfg(feature = "__replay")]
     if replay::fill(bytes) {

@@ -3,8 +3,10 @@
 use chacha20::XChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
 
+/// A number below 2^130 - 5: (bits from 128 on, bits below).
 type Number = (u128, u128);
 
+/// 2^130 - 5, without its bits from 128 on.
 const LOW: u128 = u128::MAX - 4;
 
 fn reduced((mut high, mut low): Number) -> Number {

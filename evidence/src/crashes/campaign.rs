@@ -17,8 +17,10 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) images: u64,
     pub(crate) threads: usize,
+    /// Time to begin random programs; findings then depend on the machine.
     pub(crate) random: Option<Duration>,
     pub(crate) every: usize,
+    /// Runs each `stride`th program with failing operations. 1: a campaign.
     pub(crate) stride: u64,
     pub(crate) only: Option<u64>,
     pub(crate) on_demand: bool,

@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const FULL: u64 = 16;
+/// One of so many images gets power cuts during recovery.
 const NESTED: u64 = 40;
 
 pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5, points: 120, seed: 0 };
@@ -53,6 +54,7 @@ impl Judged {
 
 type Seen = HashSet<(u64, usize)>;
 
+/// Runs `body` with all randomness from the seed; a panic is a failure.
 pub(crate) fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let seed = fastrand::Rng::with_seed(seed).u64(..);
     catch_unwind(AssertUnwindSafe(|| with_seed(seed, body))).unwrap_or_else(|panic| {
@@ -115,6 +117,7 @@ impl Case<'_> {
         })
     }
 
+    /// Judges at least one image of each class; also returns log2 of their number.
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();

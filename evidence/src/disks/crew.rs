@@ -24,6 +24,7 @@ pub(crate) struct Crew<'a> {
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
     pub(crate) killed: u64,
+    /// Other deaths: signal or exit code, and stderr.
     pub(crate) died: Vec<(i32, String)>,
 }
 
@@ -37,6 +38,7 @@ struct Victim {
     child: Child,
     workloads: Vec<u32>,
     lines: usize,
+    /// Lines, then idle turns, before the kill.
     death: (usize, u32),
     killed: bool,
 }

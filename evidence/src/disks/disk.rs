@@ -142,6 +142,7 @@ impl Disk {
         (said, state.tape.len())
     }
 
+    /// Makes all writes so far the base, and begins a new tape.
     pub(crate) fn settle(&self) -> Vec<Event> {
         let mut state = self.state();
         let over = std::mem::take(&mut state.over);
@@ -158,6 +159,7 @@ impl Disk {
         (state.over, state.tape, state.reads) = (over, Vec::new(), 0);
     }
 
+    /// Works on the base, which must not be in use.
     pub(crate) fn with_base<R>(&self, work: impl FnOnce(&mut Pages) -> R) -> R {
         work(&mut self.state().base)
     }
@@ -166,12 +168,14 @@ impl Disk {
         self.state().reads
     }
 
+    /// Fails from now on. Until [`Disk::mend`] the base is the last flushed state.
     pub(crate) fn fail(&self, rates: Rates, whole: fn(u64) -> bool, seed: u64) {
         self.settle();
         let rng = Rng::with_seed(seed);
         self.state().faults = Some(Faults { rates, rng, whole, dead: false, unflushed: 0 });
     }
 
+    /// Stops failing. `false`: writes were dropped, and only a power cut mends the disk.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.state();
         let Some(faults) = state.faults.as_mut().filter(|faults| !faults.dead) else { return false };

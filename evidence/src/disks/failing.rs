@@ -34,6 +34,7 @@ impl Failing {
         Ok(Failing { machine, seed, rng: mixed(seed, u64::MAX, 2), specs: all_specs(), log: String::new() })
     }
 
+    /// `false`: the file system, and with it the pool, cannot recover.
     pub(crate) fn round(&mut self, counts: &mut BTreeMap<String, u64>) -> Result<Result<bool, Violation>> {
         if interrupted() {
             bail!("interrupted");

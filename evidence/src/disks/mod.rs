@@ -39,6 +39,7 @@ const SHORT: u64 = 120;
 const LONG: u64 = 10_000;
 const SHORT_MINUTES: f64 = 0.1;
 const LONG_MINUTES: f64 = 5.0;
+/// Cuts within which a control must be noticed.
 const PATIENCE: u64 = 80;
 
 #[derive(Args)]

@@ -46,6 +46,7 @@ impl Loss {
     }
 }
 
+/// The event after the last flush before `at`.
 pub(crate) fn durable(tape: &[Event], at: usize) -> usize {
     tape[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |flush| flush + 1)
 }
@@ -58,6 +59,7 @@ pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     }
 }
 
+/// `whole`: writes that must not tear.
 pub(crate) fn write_some(
     pages: &mut Pages,
     under: &Pages,

@@ -27,6 +27,7 @@ const OUTCOMES: [&str; 4] =
 
 #[derive(Default)]
 pub(super) struct Outcomes {
+    /// By source, number of bits, outcome.
     counts: [[[u64; OUTCOMES.len()]; DISTANCE as usize]; 3],
     violations: u64,
     wrong: Vec<String>,
@@ -59,6 +60,7 @@ impl Outcomes {
     }
 }
 
+/// Codewords by each of their ones.
 pub(super) struct Codewords(Vec<Vec<u128>>);
 
 impl Codewords {

@@ -109,6 +109,7 @@ const CALLS: [Call; 33] = [
 ];
 
 impl Call {
+    /// `second`: the second argument, a mode in some.
     pub(crate) fn of(number: u64, second: u64) -> Option<&'static Call> {
         let punches = number == libc::SYS_fallocate as u64 && second & libc::FALLOC_FL_PUNCH_HOLE as u64 != 0;
         CALLS.iter().find(|call| call.number as u64 == number && punches == (call.name == PUNCH))
@@ -130,6 +131,7 @@ impl Call {
         matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
     }
 
+    /// Whether its failure makes the file's content unknown.
     pub(crate) fn tells_of_loss(&self) -> bool {
         self.is_change() || self.effect == Effect::Report
     }

@@ -67,6 +67,8 @@ impl Script<'_> {
         Workload::new(Source { seed: self.seed, sparse: true, keeps: false, seals: false }, 0)
     }
 
+    /// A step without space is repeated once; after another error the process starts from the state
+    /// on the medium.
     pub(super) fn work(&self) -> Result<(), Trouble> {
         let mut pool = match self.options().format(self.pool, LEN) {
             Ok(pool) => pool,

@@ -32,6 +32,7 @@ pub(crate) struct Aim {
 pub(crate) struct Trace {
     pub(crate) calls: BTreeMap<&'static str, u64>,
     pub(crate) hit: bool,
+    /// The first barrier or write that repeats a failed one without a reopening or a read.
     pub(crate) retried: Option<String>,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<Signal>,
@@ -65,6 +66,7 @@ struct Tracer<'a> {
     /// A write or write-back failed, and the file was not read since: no write may rely on its
     /// content.
     unread: bool,
+    /// A barrier failed and the pool was not reopened since.
     unopened: bool,
 }
 
@@ -239,6 +241,7 @@ impl Tracer<'_> {
         call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }
 
+    /// Whether each page of a `fallocate` has its block: then no file system lacks space for it.
     fn has_blocks(&self, under: &Under, file: std::io::Result<fs::File>) -> bool {
         let (Some((inode, mut pages)), Ok(file)) = (under.pages.clone(), file) else { return false };
         let is_data = |page: u64| {

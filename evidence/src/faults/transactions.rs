@@ -37,6 +37,7 @@ pub(super) struct Transactions<'a> {
 
 #[derive(Default)]
 struct Progress {
+    /// The last step known as committed; whether the next one may be.
     done: u64,
     begun: bool,
     detached: bool,

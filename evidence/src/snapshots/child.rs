@@ -136,6 +136,8 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
+    /// The bytes must be after the acknowledged changes or one more; acknowledges and returns their
+    /// number.
     fn settle(
         &self,
         name: &str,

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const LARGE: u64 = 96 << 10;
+/// Enough pages that a first load goes straight to the primary.
 const LOAD: u64 = 300 * 4096;
 
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,9 @@ pub(crate) struct Spec {
     pub(crate) workload: u32,
     pub(crate) done: u64,
     pub(crate) begun: bool,
+    /// Number up to which the ring is durable at least.
     pub(crate) promised: u64,
+    /// Number that a cut under way will promise.
     pub(crate) promising: u64,
 }
 
@@ -101,6 +103,8 @@ impl Said {
         }
     }
 
+    /// Prints in one write, so that kills and threads leave lines whole. Without a reader the
+    /// supervisor is gone, and this process ends.
     pub(crate) fn say(&self) {
         if std::io::stdout().lock().write_all(format!("{self}\n").as_bytes()).is_err() {
             std::process::exit(3);

@@ -12,6 +12,7 @@ pub(crate) struct Call<'a, 'h> {
     pub(crate) words: &'a [&'a [u8]],
     pub(crate) keys: &'a mut Keys<'h, Value<'h>>,
     pub(crate) heap: HeapRef<'h>,
+    /// Milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) reply: &'a mut Reply,
     pub(crate) client: &'a mut Client,
@@ -29,6 +30,8 @@ impl<'h> Call<'_, 'h> {
         self.keys.get(self.words[1], self.now).map(|item| &item.value)
     }
 
+    /// Changes the value of an existing key, the first argument. `change` also returns whether the
+    /// value is empty now; then the key is removed.
     pub(crate) fn change<R>(
         &mut self,
         change: impl FnOnce(&mut Value<'h>) -> Result<(R, bool), Refusal>,

@@ -40,6 +40,7 @@ impl Connection {
         &self.stream
     }
 
+    /// While a reply waits, nothing is read.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent < self.reply.len()
     }

@@ -62,6 +62,7 @@ pub(crate) struct Cached<'h> {
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Sorted<'h> {
+    /// Scores as `ordered` numbers.
     pub(crate) scores: PHashMap<'h, Bytes<'h>, u64>,
     pub(crate) order: PBTreeSet<'h, Rank<'h>>,
 }
@@ -106,6 +107,7 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         (self.items.len(), self.ends.len())
     }
 
+    /// `None` for an expired key.
     pub(crate) fn get(&self, key: &[u8], now: u64) -> Option<&Item<V>> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
@@ -161,6 +163,7 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         Some(item)
     }
 
+    /// Moves a key's value and expiry to another key. Without room nothing changes.
     pub(crate) fn rename(&mut self, from: &[u8], to: &[u8], heap: HeapRef<'h>) -> Result<()> {
         let Some(expires) = self.items.get(from).map(|item| item.expires) else { return Ok(()) };
         let name = Bytes::try_from_slice_in(to, heap)?;

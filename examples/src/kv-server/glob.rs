@@ -1,6 +1,7 @@
 //! Patterns of keys: `*` any bytes, `?` one byte, `[a-c]` one of some, `[^a]` one of the others,
 //! `\` a literal byte.
 
+/// Matches the whole `text`, in time of the product of both lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut p) = (0, 0);
     // The last star, and the first byte behind its match.

@@ -62,6 +62,7 @@ fn list<'a, 'h>(value: Option<&'a Value<'h>>) -> Result<Option<&'a List<'h>>, Re
     }
 }
 
+/// Negative places count from the end.
 fn place(at: i64, len: usize) -> Option<usize> {
     let range = span(at, at, len);
     (!range.is_empty()).then_some(range.start)

@@ -16,6 +16,8 @@ pub(crate) enum Step {
 }
 
 pub(crate) trait Protocol {
+    /// Executes the first request of an input, and appends its reply. After `Incomplete`, the next
+    /// input begins with the same bytes.
     fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step;
 
     fn refuse(&self, why: &str, reply: &mut Reply);

@@ -64,6 +64,7 @@ impl Parser {
     }
 }
 
+/// The first line, and its length with its end.
 fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     match input.iter().take(LINE).position(|byte| *byte == b'\n') {
         Some(end) => Ok(Some((input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]), end + 1))),

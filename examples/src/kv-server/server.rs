@@ -59,6 +59,7 @@ struct EventLoop<'s, 'h> {
     epoll: OwnedFd,
     clients: HashMap<u64, Connection>,
     next: u64,
+    /// Clients with unexecuted requests in memory: their sockets may be silent.
     waiting: Vec<u64>,
     resumes: Option<Instant>,
     complained: bool,

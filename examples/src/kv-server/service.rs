@@ -13,6 +13,7 @@ pub(crate) struct Service<'h> {
     heap: &'h Heap,
     place: HeapRef<'h>,
     database: &'h PMutex<'h, Database<'h>>,
+    /// Accesses that may have changed the database, counted under its lock.
     changed: AtomicU64,
     durable: AtomicU64,
     pub(crate) figures: Figures,
@@ -22,6 +23,7 @@ pub(crate) struct Service<'h> {
 pub(crate) struct Access<'a, 'h> {
     pub(crate) database: &'a mut Database<'h>,
     pub(crate) heap: HeapRef<'h>,
+    /// Milliseconds since 1970.
     pub(crate) now: u64,
 }
 
@@ -90,6 +92,7 @@ impl<'h> Service<'h> {
         next.map(|next| next.saturating_sub(now))
     }
 
+    /// Bytes of the heap, free ones included: counting the others takes a walk.
     pub(crate) fn size(&self) -> usize {
         self.heap.size()
     }

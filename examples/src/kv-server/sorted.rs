@@ -175,6 +175,7 @@ fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result
 }
 
 impl Sorted<'_> {
+    /// Without room nothing changes.
     fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
         self.order.try_insert((score, member))?;
         if let Err(error) = self.scores.try_insert(member, score) {

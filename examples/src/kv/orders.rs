@@ -18,6 +18,7 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// Key and value, which begin at `start`.
     #[inline]
     pub(super) fn texts<'s>(self, start: At<'s, u8>) -> Result<Texts<'s>> {
         let len = self.key_len.saturating_add(self.value_len);

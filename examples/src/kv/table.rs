@@ -36,6 +36,7 @@ pub(super) struct Found {
     pub(super) free: Option<usize>,
 }
 
+/// Finds a key by `hash_of`; `is_key` compares keys of equal hash.
 #[inline]
 pub(super) fn find(
     hash: u64,

@@ -1,6 +1,7 @@
 //! Whether the index is whole.
 //!
 //! Compares all structures:
+//! 1. pointers lead to structures within the used bytes, which do not overlap;
 //! 2. they and the known garbage are all used bytes;
 //! 3. words and files are once in the bucket of their hash; words are on the list of their
 //!    initials;
@@ -25,6 +26,7 @@ pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Unclaimed addresses of a file's postings.
 type Files = HashMap<usize, HashSet<usize>>;
 
 fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {

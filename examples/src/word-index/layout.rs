@@ -134,6 +134,7 @@ fn letter(byte: Option<&u8>) -> usize {
     }
 }
 
+/// A word's list; for a prefix of one byte, its possible lists.
 pub(crate) fn initials(text: &[u8]) -> std::ops::Range<usize> {
     let first = letter(text.first()) * LETTERS;
     match text {

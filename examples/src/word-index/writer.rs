@@ -182,6 +182,7 @@ impl Native {
         Ok(at)
     }
 
+    /// The node before `target` in a list; `None` if it is the first.
     fn before<T: Record>(
         &self,
         first: *mut T,
@@ -261,6 +262,7 @@ impl Native {
     }
 }
 
+/// The number may be anything in a damaged object.
 fn add(number: &mut u64, more: u64) {
     *number = number.wrapping_add(more);
 }

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use crate::common::{fail, succeed, text};
 
+/// The psync's number, and files in the index; `(0, 0)` before the first.
 type State = (u64, u64);
 
 pub struct Builder {

@@ -134,6 +134,7 @@ fn row(name: &str, mix: Mix, contestant: &str, found: &Found) -> Vec<Cell> {
     ]
 }
 
+/// Our overhead, in nanoseconds, must not exceed libpmemobj's.
 fn goals(layout: Layout, mix: Mix, name: &str, found: &[Found; 3], section: &mut Section) {
     if found[2].manual.len() == 0 {
         return;

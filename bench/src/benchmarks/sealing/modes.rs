@@ -114,6 +114,7 @@ impl Bar {
     }
 }
 
+/// O, the baseline, comes first.
 fn bars() -> Result<Vec<Bar>> {
     let mut bars = Vec::new();
     for (mode, medium, shadow) in MODES {

@@ -17,6 +17,7 @@ fn spread(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Cell::from)
 }
 
+/// Returns the ratio of the medians of shared and own pages.
 pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 6] = [
         ("of an own page", Unit::Nanoseconds),

@@ -82,6 +82,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
+/// Mean nanoseconds of a few repairs, so that disturbances meet few means.
 fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
     const COUNT: usize = 20;
     let damaged: Vec<(u64, u64, u64)> = (0..COUNT)

@@ -50,6 +50,7 @@ pub trait Map {
     fn all(&mut self) -> Result<Vec<Pair>>;
 }
 
+/// As [`Map`], with an inlined operation in the walk, as in programs.
 trait NativeMap {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 

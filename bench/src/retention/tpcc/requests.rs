@@ -109,6 +109,7 @@ fn another(warehouse: u32, scale: Scale, random: &mut Random) -> u32 {
     (warehouse + between(1, scale.warehouses - 1, random)) % scale.warehouses
 }
 
+/// One order in a hundred has a missing item, the last one.
 fn lines(scale: Scale, warehouse: u32, random: &mut Random) -> Vec<Line> {
     let count = between(LINES[0], LINES[1], random);
     let mut lines: Vec<Line> = (0..count)

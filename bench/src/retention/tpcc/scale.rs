@@ -2,6 +2,7 @@ pub const DISTRICTS: u32 = 10;
 pub const NAMES: u32 = 1_000;
 pub const LINES: [u32; 2] = [5, 15];
 
+/// Key bits of an order's number in its district; in another tree they follow the customer.
 const ORDER_BITS: u32 = 16;
 const CUSTOMER_ORDER_BITS: u32 = 13;
 const LINE_BITS: u32 = 4;

@@ -24,6 +24,7 @@ pub struct Batch {
     data_end: usize,
     may_borrow: bool,
     borrowed: u64,
+    /// Whether freed memory of it must be wiped.
     secret: bool,
     header: Header,
 }

@@ -60,7 +60,9 @@ struct Reader<'m> {
     window: Vec<u8>,
     /// Greatest length: `Transfers::scan`.
     piece: usize,
+    /// Least bytes of the next read: most lanes are short or empty.
     ahead: usize,
+    /// Log2 of its growth after each read.
     growth: u32,
     /// The last verified body, and its pieces' sums if longer than the window.
     body: std::ops::Range<u64>,

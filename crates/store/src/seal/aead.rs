@@ -81,6 +81,7 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &place, bytes)))
     }
 
+    /// Decrypts a content page; `false`: no match, and `bytes` is undefined.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
         if !self.is_hash(seal, &place, bytes) {

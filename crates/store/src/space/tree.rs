@@ -62,6 +62,7 @@ impl TableTransaction<'_> {
         Ok(self.pages.write(node.own_offset.get(), &node)?)
     }
 
+    /// Root node and its level; `None`: empty tree.
     fn top(&self, tree: TreeId) -> Option<(u64, u16)> {
         let root = &self.root.trees[tree as usize];
         (root.height.get() > 0).then(|| (root.node.get(), root.height.get() as u16 - 1))
@@ -151,6 +152,7 @@ impl TableTransaction<'_> {
         }
     }
 
+    /// Keys are in `low..high`.
     fn walk_node(
         &self,
         offset: u64,

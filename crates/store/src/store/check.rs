@@ -174,6 +174,7 @@ pub(super) struct Survey {
     pub damaged: Vec<u64>,
     /// Intact entries outside all trees.
     pub strays: Vec<u64>,
+    /// Entries outside the tree of IDs.
     unidentified: Vec<u64>,
     pub baseless: Vec<u64>,
     pub untied: Vec<u64>,

@@ -90,6 +90,7 @@ struct Repair {
     medium: Arc<dyn Device>,
     superblock: Superblock,
     seed: u64,
+    /// The root's length, if intact.
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,

@@ -52,6 +52,7 @@ impl Bitmap {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
+    /// A line's offset in the pool, and the bit.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;

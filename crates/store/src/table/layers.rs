@@ -22,6 +22,7 @@ const MOST: usize = 1 << 16;
 
 struct Layer {
     start: u64,
+    /// First pages that may be those of the layer below.
     based: u64,
     own: Bitmap,
     sparse: bool,

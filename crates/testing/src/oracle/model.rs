@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
+    /// It would concern two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,

@@ -262,6 +262,7 @@ impl Run<'_> {
         }
     }
 
+    /// Whether a failed call did not happen, as it would have poisoned its objects.
     fn is_certain(&self, process: usize, call: &Step) -> bool {
         matches!(
             call,
@@ -357,6 +358,7 @@ fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     Ok(done)
 }
 
+/// The call happened or did not; the attachments stay.
 fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     let mut worlds = Vec::new();
     for Future { before, answer, mut after } in futures {
@@ -369,6 +371,7 @@ fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     worlds
 }
 
+/// A failed detach detaches, too.
 fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
     if let Step::Detach { object } = *call {
         world.attached.remove(&(process, object));

@@ -86,6 +86,7 @@ struct Run<'a> {
     medium: &'a SimMedium,
     rng: Seeded,
     process: Attached,
+    /// State before the first commit of this attachment, which has number 1.
     base: usize,
     acknowledged: u64,
     told: u64,

@@ -102,6 +102,7 @@ pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
+/// Runs the scenario on a disk, with locks and page caches, and on memory, with words of the pool.
 pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });

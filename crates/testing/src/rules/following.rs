@@ -52,6 +52,7 @@ impl<'a> Following<'a> {
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
+    /// Applies new psyncs. `false`: the log does not have them.
     fn follow(&mut self) -> bool {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
             Some(Followed::Newest) => true,
@@ -224,6 +225,7 @@ pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
 struct Adopt {
     store: Arc<Store>,
     taken: Mutex<Vec<Reader>>,
+    /// Psyncs of the awaited base; 0: none.
     awaited: AtomicU64,
 }
 

@@ -27,6 +27,7 @@ pub struct SimMedium {
     pub(super) writable: bool,
     len: AtomicU64,
     pub(super) config: SimConfig,
+    /// Words that living processes share, apart from the bytes; undefined after a power cut.
     pub(super) words: Arc<[AtomicU64]>,
 }
 
@@ -43,6 +44,7 @@ enum Users {
     Several,
 }
 
+/// State of all handles. `volatile` is `recording` with all of it applied.
 pub(super) struct Shared {
     pub(super) len: u64,
     pub(super) volatile: Pages,

@@ -19,6 +19,7 @@ pub struct Turns {
 
 enum Order {
     Random(fastrand::Rng),
+    /// (thread, turns before the next entry).
     Switches(VecDeque<(usize, u64)>),
 }
 
@@ -115,6 +116,7 @@ impl Turns {
     }
 }
 
+/// Passes the turn on; returns at this thread's next turn. `false`: this thread takes no part.
 pub(super) fn pass() -> bool {
     take_turns(Turns::next)
 }

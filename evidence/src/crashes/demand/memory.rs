@@ -58,6 +58,7 @@ impl Memory {
     }
 }
 
+/// Addresses of one program's pool: several programs run at once.
 pub(super) struct Addresses(usize);
 
 const SLOTS: usize = 16;

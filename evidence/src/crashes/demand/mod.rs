@@ -69,10 +69,12 @@ enum OnCopy {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
+    /// `apart`: a transactional object in a memory of its own.
     Attach {
         object: usize,
         apart: bool,
     },
+    /// A transaction on the attached ones. `wide`: it changes each page.
     Commit {
         objects: Vec<usize>,
         wide: bool,
@@ -126,6 +128,8 @@ enum Step {
         nth: u64,
         fault: Fault,
     },
+    /// Steps of two processes: the first makes so many operations, then the other one, then the
+    /// first ends.
     AtOnce {
         own: Vec<Step>,
         other: usize,
@@ -188,6 +192,8 @@ impl Demand {
         short().into_iter().map(of).collect()
     }
 
+    /// The `nth` program of a call between two operations of an attach, a commit and a death.
+    /// `None`: fewer.
     pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
         let calls = beside();
         let [first, second] = SWITCHES;
@@ -220,6 +226,7 @@ impl Demand {
         format!("{last}\non {}, objects {OBJECTS:?}:\n{small:?}", describe(self.config))
     }
 
+    /// `limits`: `None` makes no images.
     fn judge_program(&self, program: &Program<Step>, limits: Option<&Limits>) -> Result<Judged, String> {
         guarded(self.seed, || {
             let done = run::run(program, self.config, self.seed)?;

@@ -14,6 +14,8 @@ impl Drop for AtTheEnd {
     }
 }
 
+/// Runs `what` at this thread's end, after its transactions' state is gone; the thread has run none
+/// yet.
 pub(super) fn at_the_end(what: impl FnOnce() + 'static) {
     AT_THE_END.set(AtTheEnd(Some(Box::new(what))));
 }

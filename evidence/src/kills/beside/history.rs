@@ -20,6 +20,7 @@ pub(super) const PSYNC: u64 = 1;
 const GROW: u64 = 2;
 const BACK: u64 = 3;
 
+/// First word of an object, and its size.
 pub(super) type Label = (u64, u64);
 
 pub(super) fn label(bytes: &[u8]) -> Label {

@@ -28,6 +28,7 @@ struct Asked {
     by_score: bool,
     reverse: bool,
     with_scores: bool,
+    /// Omitted members, and most shown ones.
     limit: Option<(i64, i64)>,
 }
 

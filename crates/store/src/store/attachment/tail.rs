@@ -103,6 +103,7 @@ struct Ahead<'a> {
     slot: u64,
     lines: Lines,
     proven: Cut,
+    /// Ends of later batches, with their numbers.
     unproven: Vec<(u64, Cut)>,
     shown: u64,
     lost: bool,
@@ -327,6 +328,7 @@ impl Store {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }
 
+    /// Whether the lane kept its generation, asked after its batches.
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
         // The directory's generation may be lower.

@@ -18,6 +18,7 @@ pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
     pub(super) pages_lane: SharedLane,
+    /// `None` outside of the attachment.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
@@ -30,6 +31,7 @@ pub struct Writer {
     pub(super) based: bool,
     pub(super) revision: u64,
     pub(super) former: Vec<Former>,
+    /// Pieces with space (bits).
     pub(super) backed: Vec<u64>,
     pub(super) sealed: Option<Arc<SealedPages>>,
     pub(super) heading: Option<Heading>,

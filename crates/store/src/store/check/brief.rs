@@ -49,6 +49,7 @@ impl Brief {
         self.hash(&[first]).wrapping_sub(self.hash(&[end]))
     }
 
+    /// Keys come in order.
     pub(super) fn name(&mut self, (hash, low): (u64, u64), offset: u64) {
         self.unsure |= low != offset || self.last == Some(hash);
         self.last = Some(hash);

@@ -38,6 +38,7 @@ pub struct PageImage(pub [u8; PAGE as usize]);
 
 struct CachedPage {
     bytes: Box<PageImage>,
+    /// Valid lines (bits) of `bytes`.
     known: u64,
     pending: u64,
     used: u64,
@@ -174,6 +175,7 @@ impl PageCache {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
+    /// The object moved; nothing is pending.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();

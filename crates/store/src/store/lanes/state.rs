@@ -22,6 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
+    /// One thread writes batches; the lane's lock is free.
     Writing,
     /// Nothing is appended or voided any more.
     Poisoned {

@@ -16,6 +16,7 @@ pub(in crate::store) struct ObjectLocks {
     device: Arc<dyn Device>,
     /// Boot and namespace of meaningful process IDs.
     realm: [u8; 16],
+    /// Entry offset → readers, 0 for the writer.
     held: Mutex<HashMap<u64, usize>>,
 }
 

@@ -29,6 +29,7 @@ struct Absorption {
     object: Located,
     base: Located,
     absorbed: Vec<Located>,
+    /// Pages to copy: (page, offset in the pool).
     pages: Vec<(u64, u64)>,
     /// See [`Layers::claiming`].
     claims: (Writes, Writes),
@@ -80,6 +81,7 @@ impl Absorption {
         Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
+    /// Durable on return.
     fn copy(&self, medium: &dyn Medium) -> Result<()> {
         let start = self.base.entry.primary_offset();
         let mut bytes = Vec::new();

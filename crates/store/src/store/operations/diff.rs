@@ -61,6 +61,7 @@ impl Still {
         Ok(self.layers.read(medium, page * PAGE, bytes)?)
     }
 
+    /// Zeros follow the end.
     fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
         let left = self.object.entry.size.get().saturating_sub(first * PAGE);
         let (there, behind) = bytes.split_at_mut(left.min(bytes.len() as u64) as usize);

@@ -87,6 +87,7 @@ impl Pair {
         Ok(same(&object, &self.chain[0]))
     }
 
+    /// Durable; returns the bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
         let pages = upper.entry.pages.get();
@@ -135,6 +136,7 @@ impl Pair {
         then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))
     }
 
+    /// Returns the removed one, for the caller to free.
     fn merge(&self, table: &mut TableTransaction<'_>) -> Result<Located> {
         // For readers without locks.
         for above in &self.chain[..self.chain.len() - 1] {

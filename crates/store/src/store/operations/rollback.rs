@@ -83,6 +83,7 @@ impl Store {
         writer.detach()
     }
 
+    /// Returns the former base, if unneeded.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,

@@ -46,6 +46,7 @@ type Objects = HashMap<(u64, u64), InLane>;
 pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
 
 impl LaneStandings {
+    /// `None`: no batch of its binding.
     pub(super) fn of(
         &mut self,
         store: &Store,

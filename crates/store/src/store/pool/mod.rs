@@ -62,6 +62,7 @@ pub struct Store {
     pub(in crate::store) apply_locks: Arc<ApplyLocks>,
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
+    /// Ends of others' lanes that this process redid durably.
     pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }

@@ -34,6 +34,7 @@ struct State {
     leading: bool,
     failed: bool,
     waiting: usize,
+    /// Of these, threads whose number depends on one not told yet.
     apart: usize,
     company: Company,
 }
@@ -42,6 +43,7 @@ struct State {
 pub struct Commits {
     state: Mutex<State>,
     changed: Condvar,
+    /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
     capacity: AtomicU64,
     objects: AtomicUsize,

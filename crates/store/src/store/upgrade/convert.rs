@@ -17,6 +17,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Within the table's lane.
 const TOGETHER: usize = 128;
 
+/// Durable; returns the number of objects.
 pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
     let (medium, seed, len): (&dyn Medium, _, _) =
         (&**device, superblock.seed.get(), superblock.length.get());
