@@ -29,7 +29,6 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Determines an object's contents; `word` reads its words. `None`: no known type.
     fn of(mut word: impl FnMut(u64) -> Result<u64, Cause>, size: u64) -> Result<Option<Contents>, Cause> {
         if size < 64 {
             return Ok(None);

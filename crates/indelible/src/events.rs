@@ -26,7 +26,6 @@ pub(crate) fn grown(object: &str, bytes: u64) {
     let _ = (object, bytes);
 }
 
-/// A failure of the medium is an error event; others are the caller's affair.
 pub(crate) fn failed(error: &Error) {
     #[cfg(feature = "tracing")]
     match error.kind() {

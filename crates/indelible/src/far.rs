@@ -218,7 +218,6 @@ impl BitOr for Rights {
     }
 }
 
-/// `rw-`, and so on.
 impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [(Rights::READ, 'r'), (Rights::WRITE, 'w'), (Rights::EXECUTE, 'x')];

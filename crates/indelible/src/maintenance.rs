@@ -89,8 +89,7 @@ fn each_object(
     Ok(())
 }
 
-/// The first object whose living last writer has no lock on this file: this may be a copy of a pool
-/// in use, with parts of different moments.
+/// The living writer's object: this file may be a copy of a pool in use, torn between moments.
 fn note_living_writers(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,

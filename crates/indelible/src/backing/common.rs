@@ -13,10 +13,8 @@ use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 use indelible_store::medium::LockMode;
 
-/// The first byte whose lock is a [claim](Common::claim): beyond any file.
 const CLAIMS: u64 = 1 << 48;
 
-/// Dropping it leaves the file to the others and to later processes of this boot.
 #[derive(Debug)]
 pub(crate) struct Common(Backing);
 
@@ -58,8 +56,7 @@ impl Common {
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)
     }
 
-    /// `false`: another process has it. A claim ends with the process. The caller excludes claims
-    /// within one process.
+    /// `false`: another process has it. The caller excludes claims within one process.
     pub(crate) fn claim(&self, claim: u64) -> Result<bool, BackingError> {
         file::try_lock(&self.0.fd, self.path(), (CLAIMS + claim, LockMode::Exclusive))
     }
@@ -72,7 +69,6 @@ impl Common {
         file::is_locked(&self.0.fd, self.path(), CLAIMS + claim)
     }
 
-    /// Removes an unneeded file, unless a process has it or it is another pool's.
     pub(crate) fn remove(folders: Folders<'_>, identity: &Identity) -> Result<(), BackingError> {
         super::sweep::remove(&identity.path_in(folders.memory), |stated| {
             stated().is_some_and(|stated| stated.is_file_of(folders.origin))

@@ -8,7 +8,6 @@ use indelible_store::error::Holder;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackingError {
-    /// Files could not be told from those of an earlier boot.
     #[error(
         "memory of an object cannot be kept for the next process: the kernel does not tell which boot this is; mount /proc"
     )]

@@ -62,8 +62,7 @@ pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError
     }
 }
 
-/// Takes the file until unlock or death; `false`: another process has it. A child that the last
-/// owner was starting keeps it for a moment.
+/// `false`: another process has it. A starting child of the last owner keeps it for a moment.
 pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, BackingError> {
     for pause in PAUSES {
         if try_lock(file, path, (OWNER, mode))? {
@@ -110,7 +109,6 @@ pub(super) fn holder(file: &File) -> Holder {
     }
 }
 
-/// Only the lock's holder removes the name.
 pub(super) fn unlink(file: impl AsFd, path: &Path) -> Result<(), BackingError> {
     let own = rustix::fs::fstat(file).map_err(failed("examine", path))?;
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {

@@ -15,7 +15,6 @@ pub(super) const LENGTH: usize = 6 * 16;
 /// path.
 const ORIGIN: usize = 7 * 16;
 const ORIGIN_PATH: usize = ORIGIN + 32;
-/// Bytes of the longest path; a longer one is left out.
 const LONGEST: usize = PAGE - ORIGIN_PATH;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,6 @@ const PREFIX: &str = "indelible-";
 pub(crate) struct Identity {
     pub(crate) pool: [u8; 16],
     pub(crate) object: [u8; 16],
-    /// Number of the attachment for writing, in the object's entry.
     pub(crate) binding: u64,
     /// All zeros if the kernel does not tell.
     pub(crate) boot: [u8; 16],

@@ -125,8 +125,7 @@ impl Backing {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// Maps `len` existing bytes from `from` on, whole pages: at a fixed address, or anywhere with
-    /// `room` bytes of addresses if possible.
+    /// At a fixed address, or anywhere with `room` bytes of addresses if possible.
     pub(crate) fn map_part(
         &self,
         addr: Option<usize>,
@@ -208,9 +207,7 @@ enum Length {
     AtLeast(usize),
 }
 
-/// Loads words from byte `at`, even if another process has the backing. `false`: absent,
-/// unreadable, of another release, or another pool's. Words may change at any time, and the file
-/// may be longer than `len`.
+/// Even of another process: words may change at any time. `false`: absent or not this pool's.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -293,7 +290,6 @@ fn make(folder: &Path, identity: &Identity, len: usize, origin: &Origin) -> Resu
     make_locked(folder, identity, (len, origin), LockMode::Exclusive)
 }
 
-/// Until the file has its name, a death leaves nothing.
 fn make_locked(
     folder: &Path,
     identity: &Identity,
@@ -322,7 +318,6 @@ fn make_locked(
     Ok(Backing { fd, path, len })
 }
 
-/// Whether a folder lacks room, or cannot hold files at all.
 fn is_unsuitable(error: &io::Error) -> bool {
     let found = Errno::from_io_error(error);
     let room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::NOMEM];

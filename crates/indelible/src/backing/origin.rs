@@ -11,8 +11,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// `self` is stated by memory. The file may have moved; a copy is another file. Without a file
-    /// only the pool's ID decides.
+    /// A copy is another file. Without a file only the pool's ID decides.
     pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
         // Rule D13 of docs/protocol.md.
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)

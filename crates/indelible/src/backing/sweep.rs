@@ -38,7 +38,6 @@ pub(crate) fn sweep(
     })
 }
 
-/// Unless a process has them or they are `wanted`.
 pub(crate) fn sweep_path(
     folder: &Path,
     path: &Path,

@@ -250,7 +250,6 @@ fn a_file_of_another_length_is_refused() {
     assert!(matches!(asked, Err(BackingError::Damaged { why, .. }) if why.contains("another size")));
 }
 
-/// A growing object has longer memory before the pool states it.
 #[test]
 fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
     let rig = Rig::new();
@@ -488,7 +487,6 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert!(rig.find(&identity(3)).unwrap().is_some());
 }
 
-/// The process dies between a sweep's judgement and its lock.
 fn judged_before_the_lock() {
     let rig = Rig::new();
     let owner = RefCell::new(Some(rig.create(&identity(1))));
@@ -511,7 +509,6 @@ fn a_sweep_that_judges_before_the_lock_is_noticed() {
     assert!(with_mutant(Mutant::JudgedUnlocked, judged).is_err());
 }
 
-/// A copy of the pool has the same ID without the memory, unless it took the pool's place.
 #[test]
 fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     let rig = Rig::new();

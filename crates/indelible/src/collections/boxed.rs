@@ -171,7 +171,6 @@ thread_local! {
     static WAITING: RefCell<Vec<(usize, End)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A drop within this many others, until this is dropped.
 struct Level(usize);
 
 impl Drop for Level {

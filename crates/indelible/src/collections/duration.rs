@@ -52,7 +52,6 @@ impl From<Duration> for PDuration {
     }
 }
 
-/// Any bytes are one: damaged ones may become the longest.
 impl From<PDuration> for Duration {
     #[inline]
     fn from(value: PDuration) -> Self {

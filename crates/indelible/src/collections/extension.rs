@@ -60,7 +60,6 @@ impl ExtensionType {
     }
 }
 
-/// An extension type's number in an object: half of its fingerprint.
 #[inline]
 pub(super) fn identity<E: Extension>() -> u64 {
     let compute = || Describing::of::<E>().describe().info().fingerprint as u64;

@@ -31,7 +31,6 @@ const fn home(cursor: u64, groups: u64) -> (u64, u64) {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
-    /// Gives out the keys of the cursor's home; returns the cursor behind it; 0: that was the last.
     fn scan_home(&self, cursor: u64, mut each: impl FnMut(*mut Slot<K, V>)) -> u64 {
         let (home, next) = home(cursor, self.slots() / GROUP as u64);
         let (begin, bounds) = (home * GROUP as u64, bounds_at(self.control().addr()));
@@ -120,8 +119,6 @@ impl<'h, T: Persist<'h> + StableHash> PHashSet<'h, T> {
 mod tests {
     use super::*;
 
-    /// Homes in cursor order are all homes, each once, with the hashes whose reversed bits the
-    /// cursors enclose.
     #[test]
     fn cursors_enclose_the_hashes_of_their_home() {
         let mut random = indelible_testing::Seeded::new(1);

@@ -54,7 +54,6 @@ impl Layout {
         self.word("}");
     }
 
-    /// Adds a pointer of this kind, unlike equal words in type names.
     pub(super) fn pointer(&mut self, kind: &str) {
         self.pointers += 1;
         self.word(kind);

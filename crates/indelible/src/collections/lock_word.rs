@@ -5,9 +5,7 @@ use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;
 use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
-/// Held exclusively.
 pub(super) const WRITER: u32 = 1 << 31;
-/// A thread waits.
 const PARKED: u32 = 1 << 30;
 /// The bits below count the threads that share it.
 const READERS: u32 = PARKED - 1;

@@ -92,7 +92,6 @@ impl<K, V> Node<K, V> {
         (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
     }
 
-    /// As [`open`](Node::open), before a search: fetches all lines of a leaf at once.
     #[inline]
     pub(super) fn open_to_search(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
         if level == 0 {
@@ -126,8 +125,6 @@ impl<K, V> Node<K, V> {
         Ok(Node(node))
     }
 
-    /// With explicit tracking, marks the node's head, these keys, their values, and in an inner
-    /// node the children behind them.
     #[inline]
     fn stored(self, places: Range<usize>) {
         if any_explicit() {
@@ -206,8 +203,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves `count` keys, values, and children behind the keys, within the node or to another of
-    /// its level, without marks.
+    /// With the children behind the keys; without marks.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -223,7 +219,6 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Inserts a key with its value, and in an inner node the child behind it. There is room.
     pub(super) fn insert<'h>(self, index: usize, key: K, value: V, child: u64)
     where
         K: Persist<'h>,
@@ -282,7 +277,6 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Removes the key `middle`, and moves all keys behind it to an empty node of the same level.
     pub(super) fn split<'h>(self, middle: usize, right: Node<K, V>) -> (K, V)
     where
         K: Persist<'h>,
@@ -323,7 +317,6 @@ impl<K, V> Node<K, V> {
         right.stored(0..0);
     }
 
-    /// Inserts a first key, and in an inner node the child before it.
     pub(super) fn push_front<'h>(self, key: K, value: V, child: u64)
     where
         K: Persist<'h>,
@@ -336,7 +329,6 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Removes the first key, and in an inner node the child before it.
     pub(super) fn pop_front<'h>(self) -> (K, V, u64)
     where
         K: Persist<'h>,
@@ -387,8 +379,7 @@ impl<K, V> Node<K, V> {
         (len, false)
     }
 
-    /// As `search`, for numeric keys: unpredictable branches cost more than comparisons. There are
-    /// `len` keys.
+    /// For numeric keys: unpredictable branches cost more than comparisons.
     #[inline]
     fn bisect<'h, Q: Compare<K> + ?Sized>(self, key: &Q, len: usize) -> (usize, bool)
     where

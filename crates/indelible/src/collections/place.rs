@@ -278,8 +278,8 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
-/// Changes a value in an object: checks it before; zeros its padding and marks it after, also if
-/// `change` panics. Unlike after [`lend`], later cuts need not examine the value.
+/// Checks the value, then zeros its padding and marks it, also if `change` panics. Unlike after
+/// [`lend`], later cuts need not examine it.
 ///
 /// # Safety
 /// As for [`lend`].
@@ -345,8 +345,7 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Acts on each of `all`, also after a panic: values are dropped, and blocks freed. A second panic
-/// ends the process, as in std.
+/// Acts on each also after a panic. A second panic ends the process, as in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);
@@ -368,7 +367,6 @@ pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     Rest(all, act).run();
 }
 
-/// Runs both functions, also if the first panics; returns the first one's result.
 #[inline]
 pub(super) fn finally<R>(first: impl FnOnce() -> R, then: impl FnOnce()) -> R {
     struct Then<F: FnOnce()>(Option<F>);
@@ -385,7 +383,6 @@ pub(super) fn finally<R>(first: impl FnOnce() -> R, then: impl FnOnce()) -> R {
     first()
 }
 
-/// The result, or a panic with the error's text.
 #[inline]
 pub(super) fn expect<T>(result: Result<T>) -> T {
     match result {

@@ -77,7 +77,6 @@ impl OldValue<'_> {
     }
 }
 
-/// Dropping it ends the process: a root refers to a block without a value.
 struct Unfinished;
 
 impl Drop for Unfinished {
@@ -87,8 +86,7 @@ impl Drop for Unfinished {
 }
 
 impl Heap {
-    /// The root `name`, of type `T`. The caller has the heap borrowed exclusively for `'h`, and
-    /// uses one root at a time.
+    /// The caller has the heap borrowed exclusively for `'h`, and uses one root at a time.
     pub(crate) fn root_value<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -100,8 +98,7 @@ impl Heap {
         Ok(RootValue { at, heap })
     }
 
-    /// Replaces and drops a root's value. A failure or panic leaves the old value; a panic of its
-    /// `drop` leaves the new one.
+    /// A failure or panic leaves the old value; a panic of its `drop` leaves the new one.
     pub(crate) fn exchange<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -128,8 +125,7 @@ impl Heap {
         }
     }
 
-    /// Moves a root's value into its replacement. A failure leaves the old value; `wrap` must not
-    /// panic.
+    /// A failure leaves the old value; `wrap` must not panic.
     pub(crate) fn rewrap<'h, Old: Persist<'h>, New: Persist<'h>>(
         &self,
         name: &str,
@@ -149,7 +145,7 @@ impl Heap {
         Ok(new)
     }
 
-    /// A new block with these bytes, which `refer` makes a root's; freed if that fails.
+    /// Frees the block if `refer` fails.
     pub(super) fn put_bytes(
         &self,
         bytes: &[u8],
@@ -170,7 +166,7 @@ impl Heap {
         referred
     }
 
-    /// A block for a `T`, to which the root now refers; the caller stores a value there at once.
+    /// The caller stores a value there at once.
     fn block_of_root<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str) -> Result<*mut T> {
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
         let described = Describing::of::<T>().describe();

@@ -109,7 +109,6 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
     if unsafe { T::check(at, bounds) } { Ok(at) } else { Err(wrong("a root is no value of its type")) }
 }
 
-/// Fails if values of a root have extensions of other types than the program's.
 fn expect_extensions<'h, T: Persist<'h>>(described: &Described, root: &Root, bounds: &Bounds) -> Result<()> {
     let known = Place { address: root.address, size: root.size };
     match place::<T>(known, bounds) {

@@ -75,7 +75,6 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
     }
 }
 
-/// Merges two ordered iterators: each value with whether both have it.
 struct Merged<I: Iterator> {
     one: Peekable<I>,
     two: Peekable<I>,

@@ -118,7 +118,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// Finds the way to a key and whether it is present; if not, to its place in a leaf.
     #[inline]
     pub(super) fn search<Q: Compare<K> + ?Sized>(&self, key: &Q, path: &mut Path<K, V>) -> bool {
         if self.height == 0 {
@@ -172,7 +171,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         Ok(place)
     }
 
-    /// Allocates nodes for all splits on the way up, and a new root if that is split.
     #[cold]
     fn spare(&self, path: &Path<K, V>, heap: HeapRef<'h>) -> Result<[Node<K, V>; LEVELS]> {
         let mut spare = [Node::NONE; LEVELS];
@@ -258,8 +256,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
     }
 }
 
-/// Splits a full node and inserts a key, with the child behind it; returns the key between both
-/// nodes, the new one, and the value's place unless it is that key's.
+/// Splits a full node; returns the key between both, the new node, and the value's place unless it
+/// is that key's.
 #[allow(clippy::type_complexity)]
 fn put<'h, K: Persist<'h>, V: Persist<'h>>(
     node: Node<K, V>,
@@ -382,7 +380,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
     }
 }
 
-/// Searches a node's values and the nodes below it. Skips damaged nodes: their use is an error.
+/// Skips damaged nodes: their use is an error.
 ///
 /// # Safety
 /// Only atomics in the values change during the call.

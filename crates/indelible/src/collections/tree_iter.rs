@@ -111,7 +111,6 @@ impl<K, V> Edge<K, V> {
         None
     }
 
-    /// The way to the key that [`next`](Edge::next) passed.
     pub(super) fn path_to(&self, node: Node<K, V>, index: usize) -> Path<K, V> {
         let mut path = self.path.clone();
         path.level = node.level();

@@ -247,8 +247,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         needed.max(self.capacity().saturating_mul(2)).max(least)
     }
 
-    /// Moves to a block with room for `cap` elements, in which `parts` of the old one follow each
-    /// other.
+    /// `parts` of the old block follow each other in the new one.
     ///
     /// # Safety
     /// The parts lie within the room, apart from each other, and are as many elements as there are.

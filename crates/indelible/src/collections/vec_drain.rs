@@ -44,8 +44,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         })
     }
 
-    /// Removes the element `index`. `close` fills the gap with elements behind it; it gets the
-    /// gap's address and their number.
     fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
         let len = self.len();
         assert!(index < len, "removal of {index} of {len} elements");

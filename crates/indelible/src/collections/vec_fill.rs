@@ -13,7 +13,6 @@ use super::place::{HeapRef, expect, stored};
 use super::vec::PVec;
 use crate::error::Result;
 
-/// A vector being filled; it owns its values even if the next one fails.
 struct Filling<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
     start: *mut T,
@@ -57,7 +56,6 @@ impl<'h, T: Persist<'h>> Drop for Filling<'_, 'h, T> {
 }
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Adds converted `values`, of exact length: std's slices, arrays and vectors.
     fn fill_counted<V: IntoPersist<'h, T>>(
         &mut self,
         values: impl ExactSizeIterator<Item = V>,

@@ -5,8 +5,8 @@ use super::range::PageRange;
 use std::io;
 use std::time::Duration;
 
-/// Invariant: every `collect` reports a stored page until a `settle` that mentions it; a `settle`
-/// may leave it to be reported again, even without a store. No stores come between the two.
+/// Invariant: every `collect` reports a stored page until a `settle` that mentions it. No stores
+/// come between the two.
 pub(super) trait Backend: Send + Sync {
     /// Appends the pages that may have been stored to since their last settle, ascending.
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()>;

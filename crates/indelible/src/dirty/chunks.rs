@@ -52,7 +52,6 @@ impl Chunks {
         PageRange::new(self.first(chunk), self.first(chunk + 1).min(self.pages))
     }
 
-    /// The first page after the page's chunk, perhaps beyond the end.
     pub(super) fn end(&self, page: usize) -> usize {
         self.first(self.of(page) + 1)
     }
@@ -72,7 +71,6 @@ impl Chunks {
         first..(last + usize::from(self.first(last + 1).min(self.pages) <= to)).max(first)
     }
 
-    /// Makes whole chunks of the protected runs known; returns whether any was not.
     pub(super) fn know(&mut self, runs: &[PageRange]) -> bool {
         let mut any = false;
         for run in runs {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Over many page tables: most pages are absent, and some chunks become known.
+/// Several page tables: most pages are absent.
 const PAGES: usize = 12_000;
 
 struct Patient;
@@ -20,7 +20,6 @@ impl Bystanders for Patient {
     }
 }
 
-/// Store 1, 2, 3, … in this order, each to a page of its choice.
 struct Stores {
     base: usize,
     last: Mutex<u64>,
@@ -71,13 +70,11 @@ fn possible() -> bool {
     possible
 }
 
-/// The page that store `n` goes to: often one of a few, else anywhere.
 fn place(n: u64) -> usize {
     let hash = (n.wrapping_mul(6_364_136_223_846_793_005) >> 33) as usize;
     if hash.is_multiple_of(4) { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// A cut's content is the state after one of the stores.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {
@@ -250,7 +247,6 @@ impl Bystanders for Locking<'_> {
     }
 }
 
-/// System calls store into the object all the time, and must not fail.
 #[test]
 fn system_calls_go_on_beside_a_cut_by_copies() {
     use std::io::Read;
@@ -320,7 +316,6 @@ fn a_cut_that_gives_up_loses_nothing() {
     assert_eq!(rig.collect(), BTreeSet::from([9, 2000]));
 }
 
-/// A look may miss a marked page, so all stores wait.
 #[test]
 fn all_stores_wait_where_pages_are_marked() {
     if !possible() {

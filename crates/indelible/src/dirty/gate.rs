@@ -6,7 +6,7 @@ use super::range::PageRange;
 use super::watch::Watched;
 use crate::sys::PAGE;
 
-/// The handler learns of the range with the first hold: an object never held pays nothing.
+/// The handler learns of the range with the first hold.
 pub(super) struct Gate {
     base: usize,
     len: usize,

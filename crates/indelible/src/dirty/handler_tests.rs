@@ -27,7 +27,6 @@ fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// A thread that stores during psyncs may lose those stores, never later lawful ones.
 #[test]
 fn lawful_stores_after_racing_ones_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -115,7 +114,6 @@ fn another_handler_may_store_while_ours_runs() {
     assert!(status.success(), "{status}");
 }
 
-/// Making the page writable would not help, and the jump would fault for ever.
 #[test]
 fn a_jump_into_an_object_dies_as_without_us() {
     let status = alone("a_jump_into_an_object_dies_as_without_us", || {

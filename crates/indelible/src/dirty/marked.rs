@@ -25,7 +25,7 @@ impl Marked {
         self.lines = lines;
     }
 
-    /// The shared set comes last: there is room for every page it has marks of.
+    /// The shared set grows last: it then has room for every page that it has marks of.
     pub(super) fn grow(&mut self, pages: usize) {
         self.taken.grow(pages);
         self.lines.grow(pages);
@@ -40,8 +40,7 @@ impl Marked {
         self.taken.is_empty() && self.lines.is_empty()
     }
 
-    /// Beyond the first `kept` of `out`, in order. `held`: other threads go on, so borrowed lines
-    /// stay marked.
+    /// `held`: other threads go on, so borrowed lines stay marked.
     #[inline]
     pub(super) fn collect(&mut self, held: bool, out: &mut Vec<PageRange>, kept: usize) {
         self.lines.take(!held, |page, lines| self.taken.join(page, lines));

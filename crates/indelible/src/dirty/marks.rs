@@ -104,7 +104,6 @@ struct Sets {
 pub(crate) struct DirtyLines {
     sets: Mutex<Sets>,
     any: AtomicBool,
-    /// The program announced stores that bypass the page tables.
     pinned: AtomicBool,
     unlocked: AtomicU8,
 }
@@ -132,15 +131,14 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Bytes stored by a device or another agent that bypasses the page tables. From then on the
-    /// object's pages are never replaced, as the device may know them by other means.
+    /// For stores by a device: from then on the object's pages are never replaced, as the device
+    /// may know them by other means.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.unlock();
         self.mark([bytes]);
     }
 
-    /// Allows stores without a heap lock, after waiting for a cut that relies on their absence.
     fn unlock(&self) {
         if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
             return;
@@ -152,9 +150,8 @@ impl DirtyLines {
         }
     }
 
-    /// Begins a cut that only needs all heap locks free: all stores are marked, and none to
-    /// reachable values is made without a lock. `false`: one may be. Stores to unreachable values
-    /// go on; their marks, which follow them, are the next cut's.
+    /// `false`: a thread may store to reachable values without a lock. Stores to unreachable values
+    /// go on; their marks are the next cut's.
     pub(super) fn rely_on_gate(&self) -> bool {
         self.unlocked.compare_exchange(NEVER, RELIED_ON, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -168,7 +165,6 @@ impl DirtyLines {
         self.unlocked.load(Ordering::Acquire) == RELIED_ON
     }
 
-    /// Open to stores without a lock, until a psync that is no cut.
     pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
         self.unlock();
         self.mark_borrowed(bytes);
@@ -263,7 +259,6 @@ mod tests {
         assert!(!by_address.rely_on_gate() && !through_atomics.rely_on_gate());
     }
 
-    /// The first thread to store without a lock waits for a cut that relies on locks.
     #[test]
     fn leave_to_store_without_a_lock_waits_for_a_cut_that_relies_on_locks() {
         for _ in 0..200 {

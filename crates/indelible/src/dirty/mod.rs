@@ -81,7 +81,6 @@ pub(crate) struct TrackerParams {
     pub(crate) len: usize,
     pub(crate) rung: Rung,
     pub(crate) watched_by: WatchedBy,
-    /// Pages filled in memory, not from a file, which equal the primary.
     pub(crate) filled: bool,
     pub(crate) advice: Advice,
 }
@@ -110,13 +109,11 @@ pub(crate) struct Tracker {
     marked: Marked,
     held: bool,
     gated: bool,
-    /// All stores: marked pages that were not found stand still as well.
     closed: bool,
     late: Option<Box<dyn Backend>>,
 }
 
 impl Tracker {
-    /// Nothing is dirty at first. The mapping outlives the tracker.
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
         let rung = params.rung;
         let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
@@ -141,8 +138,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Everything that the last `collect` reported now equals the primary; `changed` did not
-    /// before. After an error the affected pages are reported again.
+    /// After an error the affected pages are reported again.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -165,8 +161,8 @@ impl Tracker {
         &self.marked.lines
     }
 
-    /// Replaces `former` on the same range; its marks count. The handler still knows the range, for
-    /// threads that met a hold of `former` and come late.
+    /// Marks of `former` count. The handler still knows the range, for threads that met a hold of
+    /// it.
     pub(crate) fn replace(&mut self, former: Tracker) {
         (self.marked, self.late) = (former.marked, Some(former.backend));
     }
@@ -175,7 +171,6 @@ impl Tracker {
         self.marked.succeed(marks);
     }
 
-    /// A bit for each line that may differ from the primary.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match self.rung {
@@ -184,15 +179,12 @@ impl Tracker {
         }
     }
 
-    /// Freezes the pages that [`collect`](Self::collect) reports at one moment, by the means of
-    /// `cut`, until [`release`](Self::release). Marked pages stand still only if all stores wait,
-    /// so all wait if any are marked.
+    /// Freezes the pages that [`collect`](Self::collect) reports at one moment, until
+    /// [`release`](Self::release). If any are marked, all stores wait.
     ///
-    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV),
-    /// and a system call that writes there fails with `EFAULT`. Costs two or three scans and the
-    /// dirty pages; if all stores wait, as much as page tables are populated. Explicit tracking
-    /// pays nothing if the caller's gate keeps out all threads that store to reachable values under
-    /// a lock (`gated`), and no thread may do that without one: see [`DirtyLines::rely_on_gate`].
+    /// While stores wait, a store of the calling thread dies of SIGSEGV, and a system call that
+    /// writes there fails with `EFAULT`. `gated`: the caller's gate keeps out all threads that
+    /// store to reachable values under a lock; see [`DirtyLines::rely_on_gate`].
     pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), DirtyError> {
         self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
         self.closed = self.gated;
@@ -209,7 +201,6 @@ impl Tracker {
         Ok(())
     }
 
-    /// The page at the moment of the cut, if it was copied.
     #[inline]
     pub(crate) fn copy_of(&self, page: u64) -> Option<*const u8> {
         if self.held { self.backend.copy_of(page) } else { None }
@@ -232,8 +223,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether scanning is dear enough for a renewal ([`renewed`](Self::renewed)). Ask after a
-    /// `settle`, outside a hold.
+    /// Ask after a `settle`, outside a hold.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
         // A device may have pinned pages, and store to dropped ones.
@@ -243,8 +233,7 @@ impl Tracker {
         self.backend.drop_due().map_err(failed("scan"))
     }
 
-    /// The new mapping equals the primary. No store may come between the renewal and the end of
-    /// this call.
+    /// No store may come between the renewal and the end of this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         self.backend.dropped().map_err(failed("track"))
     }

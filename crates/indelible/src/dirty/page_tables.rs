@@ -35,7 +35,6 @@ impl PageTables {
         self.uffd.register(self.addr(pages.start), pages.count as usize * PAGE, Watch::Writes)
     }
 
-    /// Absent ones included.
     pub(super) fn protect(&self, pages: PageRange) -> io::Result<()> {
         self.uffd.protect(self.addr(pages.start), pages.count as usize * PAGE)
     }

@@ -22,8 +22,7 @@ pub(super) struct Pages {
     writable: Tree,
     capacity: usize,
     count: AtomicUsize,
-    /// Pages made writable since the whole range was protected: an upper bound of half its
-    /// mappings.
+    /// An upper bound of half the range's mappings.
     splits: AtomicUsize,
     budget: usize,
 }
@@ -53,8 +52,7 @@ impl Pages {
         room
     }
 
-    /// `allow` makes pages writable or fails: if the process's mappings run out, larger clusters
-    /// are tried.
+    /// If the process's mappings run out, larger clusters are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();
@@ -79,7 +77,7 @@ impl Pages {
         }
     }
 
-    /// The owner protects pages again. Pages that `forbid` could not protect keep their bits.
+    /// Pages that `forbid` could not protect keep their bits.
     pub(super) fn close<E>(
         &self,
         _: &Hold<'_>,

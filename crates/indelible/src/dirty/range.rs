@@ -22,7 +22,6 @@ impl PageRange {
     }
 }
 
-/// Joined to the last run of `out` beyond the first `kept`, if adjacent.
 #[inline]
 pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usize) {
     if start >= end {

@@ -11,7 +11,7 @@ pub(crate) enum Refused {
     Release,
 }
 
-/// Fails the next such call: a settle before it acts, a release after it has let stores pass.
+/// Fails the next such call.
 pub(super) struct Refusing {
     pub(super) backend: Box<dyn Backend>,
     pub(super) next: Option<Refused>,

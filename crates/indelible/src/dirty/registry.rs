@@ -95,7 +95,6 @@ pub(super) fn claim() -> Option<&'static Slot> {
     None
 }
 
-/// Async-signal-safe.
 pub(super) fn find<R>(addr: usize, ask: impl Fn(&'static Slot) -> Option<R>) -> Option<R> {
     for chunk in &REGISTRY {
         let slots = chunk.load(Ordering::Acquire);

@@ -46,7 +46,6 @@ impl Reprotection {
         &self.protect
     }
 
-    /// Groups that one call each can protect: the pages between are few, and protected already.
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
         let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);

@@ -258,7 +258,6 @@ fn growth_is_tracked_from_its_first_store() {
     }
 }
 
-/// Two threads keep `a == b + {0, 1}`: they store to `a`, then to `b`.
 #[test]
 fn a_cut_never_tears() {
     for rung in rungs() {
@@ -309,7 +308,6 @@ fn a_cut_never_tears() {
     }
 }
 
-/// A page stays unprotected only if it soon changes again.
 #[test]
 fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     if !Rung::WpAsync.available() {
@@ -368,7 +366,7 @@ fn a_store_before_the_settle_is_late_and_not_lost() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// Few enough stores that pages rarely repeat: an unreported page is unchanged since the last cut.
+/// Few stores, so that pages rarely repeat.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -479,7 +477,6 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     assert_eq!(rig.collect(), BTreeSet::from([5, 6, 900]));
 }
 
-/// Chunks with few pages stay new until a page stays unprotected or many exist.
 #[test]
 fn chunks_of_few_pages_are_tracked_page_by_page() {
     if !Rung::WpAsync.available() {
@@ -513,7 +510,6 @@ fn chunks_of_few_pages_are_tracked_page_by_page() {
     assert!(rig.collect().contains(&((9 << 9) + 200)));
 }
 
-/// Mappings run out long before pages do.
 #[test]
 fn few_mappings_only_make_the_clusters_larger() {
     let addr = window(8);
@@ -576,7 +572,6 @@ fn rungs_have_names() {
     assert!("soft-dirty".parse::<Rung>().is_err());
 }
 
-/// Each case is a process of its own: it changes signal handlers.
 #[test]
 fn foreign_faults_reach_the_earlier_handler() {
     extern "C" fn earlier(_: libc::c_int) {

@@ -98,8 +98,7 @@ impl Turn {
         self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
 
-    /// Hides the range from handlers; wake waiting ones before [`drain`](Turn::drain). Returns
-    /// whether any wait.
+    /// Wake waiting handlers before [`drain`](Turn::drain).
     pub(super) fn withdraw(&self) -> bool {
         self.end.store(0, Ordering::SeqCst);
         self.start.store(0, Ordering::SeqCst);
@@ -120,6 +119,5 @@ impl Hold<'_> {
         !self.nested && self.turn.release()
     }
 
-    /// Ends later, by [`Turn::release`].
     pub(super) fn keep(self) {}
 }

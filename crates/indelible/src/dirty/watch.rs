@@ -86,7 +86,6 @@ impl Watched {
         done
     }
 
-    /// Makes stores that meet a protection wait, until [`release`](Self::release).
     pub(super) fn hold(&self) {
         self.slot.turn.hold(me(), std::thread::yield_now).keep();
     }

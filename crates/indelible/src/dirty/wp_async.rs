@@ -56,7 +56,6 @@ pub(super) struct WpAsync<P> {
     base: usize,
     pages: usize,
     tables: PageTables,
-    /// A renewed mapping needs registration here.
     registers: bool,
     chunks: Chunks,
     policy: P,
@@ -168,7 +167,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Whether a page may have come to exist in a new chunk.
     #[inline]
     fn must_ask(&mut self) -> bool {
         if self.policy.always_asks() {
@@ -190,7 +188,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         })
     }
 
-    /// Adds them, and chunks that become known, to `protect`.
     fn existing(&mut self, pages: PageRange, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let WpAsync { tables, chunks, policy, pending, protect, sparse, .. } = self;
         let mut new = NewChunk::default();
@@ -281,8 +278,7 @@ impl NewChunk {
     }
 }
 
-/// Without protected `pending` pages. Other unprotected pages between the runs were stored to
-/// against the rules: reported `late`.
+/// Without protected `pending` pages. Unprotected pages between the runs are reported `late`.
 fn protect(
     tables: &mut PageTables,
     runs: &[PageRange],

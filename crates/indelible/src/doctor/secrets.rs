@@ -5,7 +5,6 @@ use crate::sys::tpm;
 use std::fs::File;
 use std::path::Path;
 
-/// Whether plaintext of sealed objects may reach a device as it is.
 pub(super) fn swap(readable: &[String]) -> Facility {
     Facility {
         name: "secret memory",

@@ -103,8 +103,7 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Whether growth by less may succeed. After other failures the object may be lost to this
-    /// attachment.
+    /// After other failures the object may be lost to this attachment.
     pub(crate) fn is_of_size(&self) -> bool {
         !matches!(self, Limit::Poisoned(_) | Limit::Other(_))
     }

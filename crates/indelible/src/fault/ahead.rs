@@ -34,8 +34,6 @@ impl Ahead {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads once; `fill` gets a range, pages and a buffer. Without threads nothing is
-    /// filled ahead.
     pub(super) fn start(
         &'static self,
         fill: impl Fn(&Range, ops::Range<usize>, &mut [u8]) + Copy + Send + 'static,

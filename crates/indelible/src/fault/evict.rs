@@ -12,7 +12,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::mmap;
 
-/// Fraction of the limit that is dropped together, so that not each fill drops a page.
 const AT_ONCE: usize = 16;
 
 pub(super) struct Resident {
@@ -57,7 +56,6 @@ impl Resident {
         self.limit
     }
 
-    /// For predicted pages.
     pub(super) fn has_room(&self) -> bool {
         self.pages().order.len() < self.limit
     }
@@ -75,8 +73,8 @@ impl Resident {
         self.pages().kept = true;
     }
 
-    /// Beyond the limit, drops the oldest pages that `may` go. They are not overwritten first:
-    /// another thread may be reading one, and the kernel clears memory before reuse.
+    /// Evicted pages are not overwritten: another thread may be reading one, and the kernel clears
+    /// memory before reuse.
     ///
     /// # Safety
     /// The range begins at `base`. Pages that `may` go equal the source's, and no thread stores to
@@ -88,7 +86,7 @@ impl Resident {
         });
     }
 
-    /// Beyond the limit, passes runs of evictable pages to `drop`, until some room is left.
+    /// Until some room is left.
     fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
         // Locked while pages are dropped: no drop is under way when `keep` returns.
         let mut pages = self.pages();

@@ -57,7 +57,6 @@ pub(crate) struct ServeParams {
     pub(crate) secret: bool,
     /// Resident pages at most, without those that may not be dropped; `None`: no limit.
     pub(crate) limit: Option<usize>,
-    /// No thread stores to the range: pages may be dropped at any time.
     pub(crate) frozen: bool,
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
@@ -150,8 +149,7 @@ impl Served {
         Some(self.range.prediction.as_ref()?.stats())
     }
 
-    /// Returns how many pages are present from the first on: fewer after the budget is spent. On an
-    /// error, earlier pages are filled.
+    /// Returns how many pages are present from the first on. On an error, earlier pages are filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
         if count == 0 {

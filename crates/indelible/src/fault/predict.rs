@@ -37,14 +37,11 @@ pub(super) const DEEPEST: usize = 64;
 const SHALLOWEST: usize = 2;
 const STREAMS: usize = 16;
 const RECENT: usize = 16;
-/// The newest misses, which may begin a stream of a larger distance: among many, three lie at equal
-/// distances by chance.
 const NEWEST: usize = 8;
 /// Pages that a program may skip behind a window and still follow its stream.
 const PASSED: isize = 2;
 const FARTHEST: isize = 128;
 
-/// From `first`, `stride` apart, `count` without the trigger. All lie in the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) first: usize,
@@ -72,15 +69,13 @@ struct Stream {
     count: usize,
     trigger: usize,
     before: usize,
-    /// The first page behind the window; `None`: the object ends there.
     next: Option<usize>,
     length: usize,
     used: u64,
 }
 
 impl Stream {
-    /// Strides from the window's start to `page`, in the window or shortly before or behind it
-    /// (skipped pages).
+    /// In the window, or shortly before or behind it (skipped pages).
     fn place_of(&self, page: usize) -> Option<isize> {
         let distance = page as isize - self.start as isize;
         let place = distance / self.stride;

@@ -75,7 +75,6 @@ enum Standing {
 
 #[derive(Default)]
 struct Measured {
-    /// By page; missing entries are absent pages.
     pages: Vec<Standing>,
     touched: u64,
     predicted: u64,

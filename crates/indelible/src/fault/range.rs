@@ -25,7 +25,6 @@ pub(super) struct Range {
     pub(super) prediction: Option<Prediction>,
     pub(super) resident: Option<Resident>,
     pub(super) frozen: bool,
-    /// `None`: no longer served. Only holders of a claim look at it.
     source: RwLock<Option<Arc<dyn PageSource>>>,
     claims: Mutex<Claims>,
     over: Condvar,
@@ -173,8 +172,7 @@ impl Range {
         self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Reads the first claimed page and, within the budget, those behind it; returns pages read and
-    /// pages paid for.
+    /// Within the budget, also pages behind it; returns pages read and pages paid for.
     pub(super) fn read_from(
         &self,
         claimed: &ops::Range<usize>,

@@ -143,7 +143,6 @@ impl Service {
         }
     }
 
-    /// A failed page stays absent; touching it is an error.
     fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
         // In a range with stores the owner decides about eviction, perhaps long after this
         // prediction.
@@ -172,7 +171,6 @@ impl Service {
         }
     }
 
-    /// Returns how many pages are present from the first on: fewer after the budget is spent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
         let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;

@@ -22,8 +22,6 @@ pub(crate) struct PageError {
     pub(crate) source: Cause,
 }
 
-/// Supplies the pages of one object to fault threads and attaches.
-///
 /// A source never touches a served range, nor waits for a thread that might: the service's thread
 /// would wait for itself.
 pub(crate) trait PageSource: Send + Sync {

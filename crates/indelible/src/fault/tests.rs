@@ -123,7 +123,6 @@ impl Area {
         assert_eq!(done, 0);
     }
 
-    /// A faulting thread resumes before the pages ahead are in place.
     fn present(&self) -> Vec<usize> {
         let mut at = 0;
         while at < PAGES {

@@ -89,7 +89,7 @@ impl Index {
         Some(self.all[index].size as u64)
     }
 
-    /// Bytes (from, to) of blocks in use outside of described values, which may have more values.
+    /// Bytes (from, to) of blocks in use outside of described values.
     pub(super) fn rest(
         &self,
         owned: &HashMap<u64, u64>,
@@ -112,7 +112,7 @@ impl Index {
 }
 
 const FINDINGS: usize = 10_000;
-/// Most bytes shown of a path: forged names may be long.
+/// Forged names may be long.
 const SHOWN: usize = 1024;
 
 pub(super) fn shown(path: &Path<'_, '_>) -> String {
@@ -207,8 +207,6 @@ impl Words<'_> {
         }
     }
 
-    /// Searches bytes around values that only pointers reach: a block may have more of them, or
-    /// something else.
     fn around(&mut self, values: &Ranges) {
         for start in values.starts() {
             let Some(index) = self.index.around(start) else { continue };
@@ -287,7 +285,7 @@ impl ReadHeap {
     }
 }
 
-/// `blocks` are those in use, in address order, of a heap without findings of its own check.
+/// `blocks`: those in use, in address order, of a heap without findings.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();

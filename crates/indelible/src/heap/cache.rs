@@ -19,8 +19,7 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// The current span of a class. Claimed blocks go first, so that no allocation waits for the one
-/// before.
+/// Claimed blocks go first, so that no allocation waits for the one before.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
@@ -165,8 +164,6 @@ impl Cache {
         self.spans[class].get()
     }
 
-    /// Updates the lists after a block of a span became free; returns whether the span is empty and
-    /// without an owner.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
             place::FULL if span.is_empty() => true,

@@ -36,8 +36,7 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// The same without a free page: the directory lies in the first chunk beyond the present one,
-    /// and has that chunk's entry itself.
+    /// The directory then lies in the first chunk beyond the present one.
     fn reserve_behind(&self, pages: u64) -> Result<()> {
         let number = self.frontier();
         if number < self.header.capacity.load(Relaxed) || self.len_of(number) <= pages {

@@ -52,7 +52,6 @@ pub(crate) trait Surroundings {
 
 #[repr(C)]
 pub(crate) struct Header {
-    /// The next one's address, or 0.
     pub(crate) next: AtomicU64,
     pub(crate) size: u64,
     pub(crate) description: u64,
@@ -212,8 +211,7 @@ pub(crate) fn link<S: Surroundings>(
     Ok(())
 }
 
-/// Copies all extensions behind `from`, known or not, to the heap at `into`, and links them to
-/// `to`, which has none. An error may leave some.
+/// Copies known and unknown extensions to the heap at `into`. An error may leave some.
 pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU64) -> Result<()> {
     let wrong = |error| S::error(home(from), error);
     let mut cursor = Cursor::<S>::new(from);
@@ -247,8 +245,7 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
     Ok(())
 }
 
-/// Frees all extensions behind a link, which stays. A damaged chain stays: its blocks may be
-/// another value's.
+/// A damaged chain stays: its blocks may be another value's.
 ///
 /// # Safety
 /// The value is the caller's, and its extensions are not used any more.

@@ -72,7 +72,6 @@ impl Check {
         Ok(())
     }
 
-    /// `body`: pages of a block from before this chunk still to come.
     fn chunk(&mut self, directory: &Directory<'_>, number: u64, body: &mut u64) -> Result<()> {
         let start = number * CHUNK_PAGES * PAGE;
         let expected = *body;

@@ -150,7 +150,6 @@ pub(super) fn get(bits: &Bits, index: u64) -> bool {
     bits[(index / 64) as usize] >> (index % 64) & 1 == 1
 }
 
-/// First page from `from` on that is, or is not, used; `CHUNK_PAGES` if none.
 fn next(bits: &Bits, from: u64, used: bool) -> u64 {
     let mut at = from;
     while at < CHUNK_PAGES {

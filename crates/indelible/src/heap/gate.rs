@@ -38,8 +38,7 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds `by` to this thread's count, and returns the former one. A thread's last destructors
-    /// are not counted.
+    /// Returns the former count. A thread's last destructors are not counted.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();
@@ -96,8 +95,7 @@ impl Gate {
         self.mine(0) > 0
     }
 
-    /// Begins a cut: no thread is inside on return. Waits for that, and for other cuts, for
-    /// `patience` at most.
+    /// No thread is inside on return. Waits for `patience` at most.
     pub(super) fn close(&self, patience: Duration) -> Result<Closed<'_>, Refused> {
         if self.is_inside() {
             return Err(Refused::Inside);
@@ -133,8 +131,7 @@ impl Gate {
     }
 }
 
-/// A cut under way. Dropping it, also by a panic, ends it and opens the gate. Not to be dropped, or
-/// opened, with `cutting` held.
+/// Dropping it opens the gate. Not to be dropped with `cutting` held.
 #[derive(Debug)]
 pub(super) struct Closed<'a> {
     gate: &'a Gate,

@@ -14,7 +14,6 @@ pub(crate) trait Growable {
 
     fn grown(&self) {}
 
-    /// Stores at these addresses went through the page tables.
     fn stored(&self, _addresses: Range<usize>) {}
 }
 
@@ -71,8 +70,7 @@ impl RawHeap {
         }
     }
 
-    /// Resizes a block, elsewhere after growth if the heap is full and may grow. After an error it
-    /// is unchanged.
+    /// After an error the block is unchanged.
     ///
     /// # Safety
     /// As for [`free`](RawHeap::free): if the block moved, the old one is free.
@@ -122,8 +120,7 @@ impl RawHeap {
         })?)
     }
 
-    /// Takes in the object's `len` bytes. `false`: this attachment's tables lack room, and the
-    /// caller must open the heap anew.
+    /// `false`: this attachment's tables lack room, and the caller must open the heap anew.
     ///
     /// # Safety
     /// They are mapped.

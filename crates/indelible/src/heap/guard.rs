@@ -27,7 +27,6 @@ impl Guard {
         self.blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A block of `room` bytes was allocated, of which `asked` are the user's.
     pub(super) fn given(&self, window: &Window, offset: u64, asked: usize, room: usize) -> Result<()> {
         let mut blocks = self.blocks();
         let before = blocks.insert(offset, Block::Live { asked, room });

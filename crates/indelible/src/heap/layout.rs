@@ -193,8 +193,6 @@ const _: () = assert!(size_of::<FarTable>() == PAGE as usize && size_of::<FarMid
 const _: () = assert!(size_of::<FarLeaf>() == PAGE as usize && size_of::<FarSlot>() == 32);
 const _: () = assert!((FAR_MIDDLES * FAR_LEAVES * FAR_ENTRIES) as u32 - 1 == crate::types::far::MOST_INDEX);
 
-/// Types that may be referred to in place while others change them: atomics, and structs of these
-/// alone.
 #[allow(unsafe_code)]
 mod shared {
     use super::*;

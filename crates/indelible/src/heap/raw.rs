@@ -68,12 +68,10 @@ pub(crate) struct Extent {
     pub(crate) len: usize,
     pub(crate) writable: bool,
     pub(crate) marks: Option<Arc<DirtyLines>>,
-    /// Bytes it may grow to without being reopened.
     pub(crate) reach: usize,
 }
 
 pub(crate) struct Quiet<'h> {
-    /// Released before the gate opens.
     inner: Option<MutexGuard<'h, Inner>>,
     closed: Closed<'h>,
 }
@@ -203,7 +201,6 @@ impl RawHeap {
         [most.max(old.saturating_add(old / 4)), most, block.saturating_add(64 << 10)].map(pages)
     }
 
-    /// Before several stores that belong together.
     pub(crate) fn enter(&self) {
         self.gate.enter();
     }
@@ -212,8 +209,7 @@ impl RawHeap {
         self.gate.leave();
     }
 
-    /// Begins a consistent cut: excludes changes of several words, and entering threads, until it
-    /// is opened. Waits for threads inside, for `patience` at most.
+    /// Waits for threads inside, for `patience` at most.
     pub(crate) fn quiet(&self, patience: Duration) -> Result<Quiet<'_>> {
         let closed = self.gate.close(patience).map_err(|refused| match refused {
             Refused::Inside => HeapError::Inside,

@@ -126,7 +126,6 @@ impl ReadHeap {
         &self.raw
     }
 
-    /// Registers the heap. A process's read attachments share memory, not entries.
     pub(crate) fn register(&self) -> Entry {
         let (base, len) = (self.object().as_ptr().addr(), self.object().len());
         self.registration.register(base, len, Access::Reading, false)

@@ -104,7 +104,7 @@ impl View<'_> {
         }
     }
 
-    /// Fails if a block of the value may have another owner, or a pointer of it may own its target.
+    /// Fails if a block may have another owner, or a pointer may own its target.
     fn compare_with_others(
         &self,
         root: &Root,
@@ -155,8 +155,7 @@ impl View<'_> {
 }
 
 impl RawHeap {
-    /// `foreign`: code other than typed code may have stored the bytes. No other thread uses the
-    /// heap meanwhile.
+    /// `foreign`: code other than typed code may have stored the bytes.
     pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
         let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
         let view = View {
@@ -171,7 +170,6 @@ impl RawHeap {
 }
 
 impl Heap {
-    /// Any type. The caller has the heap borrowed exclusively.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
         self.raw().reclaimed(self.attached().as_slice(), name, !self.trusted.allows(name))
     }

@@ -16,7 +16,7 @@ pub(crate) struct Entry {
     explicit: bool,
 }
 
-/// Words only, for a copy without store-buffer stalls at each access.
+/// Word by word: without store-buffer stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reading,
@@ -30,7 +30,7 @@ const NONE: Entry =
     Entry { base: 0, len: 0, access: Access::Reading, owner: 0, attachment: 0, explicit: false };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
-/// Whether some heap's stores must be marked. Changes with `HEAPS`.
+/// Changes with `HEAPS`.
 static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
 /// Changes with every entry removed or replaced.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -39,8 +39,7 @@ thread_local! {
     static LAST: Cell<(u64, Entry)> = const { Cell::new((0, NONE)) };
 }
 
-/// Whether stores may need marks. A value's address is handed out only after its heap is
-/// registered.
+/// A value's address is handed out only after its heap is registered.
 #[inline]
 pub(crate) fn any_explicit() -> bool {
     ANY_EXPLICIT.load(Relaxed)

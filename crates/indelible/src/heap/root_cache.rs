@@ -23,7 +23,6 @@ pub(crate) struct Place {
     pub(crate) size: u64,
 }
 
-/// By hash of the name; a name has few types.
 type ByHash = HashMap<u64, Vec<Cached>, BuildHasherDefault<Same>>;
 
 #[derive(Debug, Default)]

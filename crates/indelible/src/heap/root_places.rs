@@ -19,7 +19,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 type Places = BTreeSet<(u64, u64)>;
 
-/// Unreadable records are skipped: a check of the heap lists them.
 fn places(shared: &Shared) -> Result<Places> {
     let slots = slots(&Directory::open(&shared.window)?)?;
     let pages = slots.iter().map(|(_, slot)| slot.page.load(Relaxed)).filter(|page| *page != 0);

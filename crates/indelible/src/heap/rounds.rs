@@ -26,7 +26,6 @@ struct State<E> {
     joining: u64,
     led: bool,
     durable: u64,
-    /// The last failed round, unless a later one succeeded.
     failed: Option<(u64, E)>,
     /// Threads to wait for before the joining round is closed.
     company: Company,
@@ -83,11 +82,10 @@ impl<E: Clone> Rounds<E> {
         self.lock().outcome(round)
     }
 
-    /// Returns once a round is durable, or failed. `cut` makes all earlier stores durable; it is
-    /// called if no other thread leads.
+    /// `cut` makes all earlier stores durable; it is called if no other thread leads.
     ///
     /// # Errors
-    /// The cut's that failed: each ticket of its round gets it.
+    /// The failed cut's, for each ticket of its round.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         // Before the state is locked: dropping it locks the state.
         let _waits = Waits::begin(self, round);
@@ -107,7 +105,7 @@ impl<E: Clone> Rounds<E> {
         }
     }
 
-    /// Waits for expected threads of the joining round. One thread watches the clock for all.
+    /// One thread watches the clock for all.
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
         let Some(watch) = state.company.watch() else {
             return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -117,8 +115,7 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// As [`wait`](Rounds::wait), of a task. Before leading, it lets all ready tasks pass once, so
-    /// that they join its round.
+    /// Before leading, it lets all ready tasks pass once, so that they join its round.
     pub(super) fn poll(
         &self,
         round: u64,

@@ -31,7 +31,6 @@ use std::ptr;
 
 pub(super) mod place {
     pub(crate) const CURRENT: u8 = 0;
-    /// In its list of spans with free blocks.
     pub(crate) const PARTIAL: u8 = 1;
     pub(crate) const FULL: u8 = 2;
     pub(crate) const NEW: u8 = 3;
@@ -45,7 +44,7 @@ mod rooted {
 
 const WORDS: usize = SPAN_BLOCKS / 64;
 
-/// Bytes of blocks claimed at once: limits dirty pages.
+/// Bounds dirty pages.
 const AHEAD: usize = 16 << 10;
 
 /// Fields read by freeing come first, and fill a line; fields stored by other threads have a line
@@ -56,7 +55,6 @@ pub(super) struct Span {
     /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
     allocations: AtomicPtr<AtomicU8>,
-    /// The owner, if it may free any block at once.
     pub(super) at_hand: Slot<Cache>,
     count: AtomicU32,
     unheeded: AtomicU32,
@@ -235,7 +233,6 @@ impl Span {
         }
     }
 
-    /// Makes `cache` the owner of an ownerless span, with the heap's lock.
     pub(super) fn own(&self, cache: &'static Cache) {
         self.have(Some(cache));
         if self.place.load(Relaxed) != place::NEW {
@@ -277,7 +274,7 @@ impl Span {
         self.unused[word].store(bits, Relaxed);
     }
 
-    /// Takes in blocks of `words` that other threads freed. The caller may by (2).
+    /// The caller may by (2).
     pub(super) fn collect(&self, words: u64) {
         for word in (0..WORDS).filter(|word| words >> word & 1 == 1) {
             self.gather(word, |byte| byte == allocation::FREED);
@@ -323,8 +320,7 @@ impl Span {
         self.unheeded.store(unheeded, Relaxed);
     }
 
-    /// Frees a block for the owner, unless it is not in use, or the owner must then examine the
-    /// span.
+    /// `false`: not in use, or the owner must examine the span.
     #[inline]
     pub(super) fn free_unheeded(&self, block: usize) -> bool {
         let byte = self.allocation(block);
@@ -344,8 +340,8 @@ impl Span {
         self.set_free(block, self.allocation(block));
     }
 
-    /// Frees a block for the span's owner, if in use. The owner notices when it opens its inbox;
-    /// without an owner, the next thread that reads the allocation bytes.
+    /// The owner notices when it opens its inbox; without an owner, the next thread that reads the
+    /// allocation bytes.
     pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
         if self
             .allocation(block)
@@ -368,7 +364,7 @@ impl Span {
     }
 }
 
-/// Number of the block `delta` bytes behind the first of `count`, by the reciprocal of their size.
+/// By the reciprocal of the blocks' size.
 #[inline]
 fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no

@@ -79,7 +79,6 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether a span is this heap's. Another heap's page says nothing here.
     fn has(&self, span: &Span) -> bool {
         self.table.get(span.page() as usize).is_some_and(|slot| slot.is(span))
     }

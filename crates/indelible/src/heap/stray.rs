@@ -65,7 +65,7 @@ pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     }
 }
 
-/// Those in an attached object, by offset; without a heap all bytes are searched.
+/// By offset; without a heap all bytes are searched.
 ///
 /// # Safety
 /// The object is mapped there until this returns.

@@ -14,7 +14,6 @@ pub(super) struct Header {
     pub(super) end: usize,
     pub(super) records: u64,
     pub(super) queue: u64,
-    /// Number of that queue's first message that is not in the log.
     pub(super) next: u64,
 }
 
@@ -87,7 +86,6 @@ impl<'a> Record<'a> {
         u32::try_from(word(head, 0)).ok().map(|len| room(len as usize))
     }
 
-    /// Decodes the first record of `log`, the log from offset `at` on; also returns its bytes.
     pub(super) fn decode(log: &'a [u8], at: usize, number: u64) -> Result<(Record<'a>, usize), LogError> {
         let damaged = |why| LogError::Damaged { at, why };
         let head = log.first_chunk::<HEAD>().ok_or(damaged("a record begins behind the end"))?;

@@ -6,7 +6,6 @@ use super::{Mapping, MappingError};
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 
-/// Pages excluded from core dumps and overwritten on drop. Page-aligned; zeros at first.
 #[derive(Debug)]
 pub(crate) struct SecretBuffer(Mapping);
 

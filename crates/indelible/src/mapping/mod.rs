@@ -33,7 +33,6 @@ const WIPED_AT_ONCE: usize = 1 << 20;
 
 #[derive(Debug)]
 enum Kind {
-    /// A private file mapping from an offset: stores stay in this process.
     File(ForkFd, u64),
     Shared(ForkFd, u64),
     Anonymous,
@@ -53,7 +52,6 @@ pub(crate) struct Mapping {
     addr: usize,
     len: usize,
     kept: usize,
-    /// `kept` stays until drop, and grows by the room that a failed growth returns.
     roomy: bool,
     kind: Kind,
     protection: Protection,
@@ -63,7 +61,6 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len` bytes of `file` from `offset`, at `addr` or anywhere. Duplicates the descriptor.
     pub(crate) fn file(
         addr: impl Into<Option<usize>>,
         len: usize,
@@ -102,8 +99,7 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// At `addr`, or anywhere with room as in [`file_with_room`](Self::file_with_room). `offset` is
-    /// page-aligned. Duplicates the descriptor.
+    /// `offset` is page-aligned. Duplicates the descriptor.
     pub(crate) fn shared(
         addr: Option<usize>,
         (len, room): (usize, usize),
@@ -116,8 +112,7 @@ impl Mapping {
         Mapping::new(addr, (len, room), kind, protection)
     }
 
-    /// Remaps the range to `len` bytes: the same file from `offset`, or zeros. Earlier stores are
-    /// gone. On failure nothing mapped is unmapped.
+    /// Earlier stores are gone. On failure nothing mapped is unmapped.
     ///
     /// # Safety
     /// No thread uses the range meanwhile.
@@ -225,7 +220,7 @@ impl Mapping {
         matches!(self.kind, Kind::File(..))
     }
 
-    /// Reserves the addresses behind, up to `new_len` bytes, to grow into. On failure none.
+    /// On failure none.
     pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
         if self.roomy {
             let why = "it is longer than what was kept";
@@ -257,8 +252,6 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place: of a file, by bytes of a range that begins at `offset`;
-    /// without one, by zeros. On failure it is unchanged.
     pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
@@ -290,8 +283,7 @@ impl Mapping {
         self.secret
     }
 
-    /// Excludes anonymous memory from core dumps, overwrites it before unmapping, and keeps it out
-    /// of swap if this process may lock it.
+    /// No core dumps; overwritten before unmapping; no swap if the process may lock memory.
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
         leave_out(self.addr, self.len)
@@ -354,8 +346,7 @@ impl Mapping {
         self.len = len;
     }
 
-    /// Remaps the file from `offset`: frees private copies and page tables; the next access reads
-    /// the file.
+    /// Frees private copies and page tables.
     ///
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.

@@ -102,7 +102,6 @@ pub(crate) fn explain_faults() -> io::Result<()> {
     signal::install_explainer(explain)
 }
 
-/// As [`explain_faults`], if the environment requests it at the first attach.
 fn explain_if_asked() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
@@ -136,7 +135,7 @@ impl Line {
     }
 }
 
-/// Names the object whose access rights, or whose detach, caused the fault.
+/// Names the object and the reason.
 fn explain(addr: usize, is_store: bool) {
     let all = || SLOTS_OF_OBJECTS.iter().filter(move |slot| slot.holds(addr));
     let attached = all().find(|slot| !slot.is_of(Access::Gone));

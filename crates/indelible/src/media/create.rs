@@ -19,9 +19,9 @@ pub(crate) struct CreateOptions {
     pub(crate) allow_remote: bool,
 }
 
-/// Makes an unnamed sparse file, which the caller formats and [publishes](Media::publish): every
-/// open finds a whole pool, and a crash leaves nothing. With `replace`, uses the file or device at
-/// `path`; a device keeps its length.
+/// The caller formats and [publishes](Media::publish) it: every open finds a whole pool, and a
+/// crash leaves nothing. With `replace`, uses the file or device at `path`; a device keeps its
+/// length.
 pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<Media, MediaError> {
     let fd = match options.replace {
         true => {

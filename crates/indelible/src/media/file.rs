@@ -22,8 +22,7 @@ use crate::sys::{extents, lock_table, ofd, process, writeback};
 const PIECE: usize = 64 << 10;
 
 /// The kernel reports a write-back error once per open file description: of two overlapping calls
-/// the first takes it, and the other succeeds although its bytes are lost. Durable writes take
-/// turns in the store, but must not wait for a long barrier.
+/// the second would succeed although its bytes are lost.
 enum Barriers {
     Own(ForkFd),
     Shared(Mutex<()>),
@@ -91,7 +90,6 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     Ok(fd.as_fd())
 }
 
-/// Confirms that the file still exists, whole; returns its length, or the known length of a device.
 pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let stat = fstat(fd).map_err(io::Error::from)?;
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)

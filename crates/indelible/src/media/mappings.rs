@@ -12,7 +12,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
-/// From the file's first byte, perhaps beyond its end.
 pub(super) struct Mapping {
     pub(super) base: NonNull<u8>,
     pub(super) mapped: usize,
@@ -74,7 +73,6 @@ impl Mappings {
         Mappings { first, changing: Mutex::new(()) }
     }
 
-    /// The oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Mapping> {
         std::iter::successors(Some(&self.first), |mapping| mapping.newer.get().map(|newer| &**newer))
     }

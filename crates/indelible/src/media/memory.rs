@@ -100,7 +100,6 @@ impl MemoryMedium {
         })
     }
 
-    /// See [`super::Media::memory_base`].
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.mappings.newest().base
     }
@@ -121,7 +120,7 @@ impl MemoryMedium {
         Ok(unsafe { self.base().as_ptr().add(offset as usize) })
     }
 
-    /// The destination of a store: in bounds, writable, with blocks, reserved here if need be.
+    /// In bounds, writable, with blocks, reserved here if need be.
     #[inline]
     fn target(&self, offset: u64, len: u64) -> Result<*mut u8, Fatal> {
         if self.read_only {
@@ -156,7 +155,6 @@ impl MemoryMedium {
         Ok(done)
     }
 
-    /// For writing.
     fn populate(&self, offset: u64, len: u64) {
         let start = offset as usize / PAGE * PAGE;
         let end = (offset + len) as usize;

@@ -102,7 +102,6 @@ impl Media {
         Media { kind: MediaKind::Other, device, file: None, memory: None, identity, claimed: Arc::default() }
     }
 
-    /// The same medium at modelled speed, without mapped memory around the model.
     pub(crate) fn modelled(self, model: MediumModel) -> Media {
         let device = Arc::new(modelled::ModelledMedium::new(self.device, model));
         Media { device, memory: None, ..self }
@@ -129,7 +128,7 @@ impl Media {
         }
     }
 
-    /// Whether reading through a mapping may raise SIGBUS: on tmpfs, a touched hole claims a page.
+    /// On tmpfs, a touched hole claims a page.
     pub(crate) fn may_lack_pages(&self, offset: u64, len: u64) -> bool {
         let (MediaKind::Memory, Some(file)) = (self.kind, &self.file) else { return false };
         let room = rustix::fs::fstatvfs(file);
@@ -145,8 +144,7 @@ impl Media {
         self.memory.as_ref().map(|memory| memory.base())
     }
 
-    /// A shared lock that forked children inherit and hold until the last closes it. `None` if the
-    /// file cannot be reopened.
+    /// Forked children hold it, too. `None`: the file cannot be reopened.
     pub(crate) fn inheritable_lock(&self, key: LockKey) -> Option<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_ref()?.as_fd().as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;

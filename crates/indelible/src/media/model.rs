@@ -87,7 +87,6 @@ impl Traffic {
         traffic
     }
 
-    /// The median excess of some dozens of calls over their intended length.
     fn measure_price(&self) -> Duration {
         const LONG: Duration = Duration::from_nanos(500);
         const CALLS: u32 = 32;
@@ -164,7 +163,7 @@ impl Traffic {
     }
 
     fn pass(&self, begin: Instant, end: Instant) {
-        /// Longest lateness to make up for, in nanoseconds: a longer one is the system's.
+        /// A longer lateness is the system's.
         const HABIT: i64 = 1000;
         let long = end.saturating_duration_since(begin);
         if long.is_zero() {
@@ -179,7 +178,6 @@ impl Traffic {
     }
 }
 
-/// Spins at the end, as the kernel wakes sleepers late; returns the actual end.
 fn wait_until(end: Instant) -> Instant {
     const LATE: Duration = Duration::from_micros(100);
     let mut now = Instant::now();
@@ -213,7 +211,6 @@ mod tests {
         }
     }
 
-    /// Elapsed time, plus an allowance for a call's price and lateness of others.
     fn took(f: impl FnOnce(Instant)) -> Duration {
         let begin = Instant::now();
         f(begin);
@@ -270,7 +267,6 @@ mod tests {
         assert_eq!(traffic.look(2 * PAGE, PAGE), (PAGE, 0));
     }
 
-    /// Lateness adds up to no more than one call's, even on a busy machine.
     #[test]
     fn lateness_is_made_up_for() {
         let traffic = Traffic::new(model());

@@ -44,8 +44,8 @@ fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
 
-/// Without support, zeros fill the range's holes: it is the caller's alone, so no write is lost. A
-/// device without holes needs nothing.
+/// Without support, zeros fill the holes: the range is the caller's alone. A device without holes
+/// needs nothing.
 pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
@@ -62,9 +62,8 @@ pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
-/// Whether a block may silently stay unwritten once its first write failed. On ext4 the page counts
-/// as mapped after the failed write-back, so later ones never mark the block as written. Others
-/// look the block up at each write-back.
+/// On ext4 the page counts as mapped after a failed write-back, so later ones never mark the block
+/// as written.
 pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     const EXT4: i64 = 0xef53;
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)

@@ -67,7 +67,7 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// It may be longer: the object was about to grow.
+    /// The memory may be longer: the object was about to grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()

@@ -6,8 +6,7 @@ use crate::sys::PAGE;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of a group's head: a word for the number of logs, one for each log's length, and figures
-/// in its last page.
+/// A word for the number of logs, one for each log's length, and figures in the last page.
 pub(super) const HEAD: usize = 16 * PAGE;
 pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;
 pub(super) const LOGS: usize = FIGURES;

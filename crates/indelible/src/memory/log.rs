@@ -17,7 +17,6 @@ const LINE: usize = 3 + 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Logged<W = [u64; 8]> {
     pub(crate) object: u64,
-    /// In the object, in bytes: a multiple of 64.
     pub(crate) offset: u64,
     pub(crate) mask: u64,
     pub(crate) words: W,

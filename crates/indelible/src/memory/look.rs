@@ -14,7 +14,7 @@ pub(crate) struct Seen {
     pub(crate) at_once: u64,
 }
 
-/// The object has `len` bytes, and may be unattached. `None`: no permission, or gone.
+/// `None`: no permission, or gone.
 pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> Option<Seen> {
     let peek = |identity: &Identity, len: usize, at: usize, words: &mut [u64]| {
         backing::peek(place.folders(), identity, len, at, words).then_some(())

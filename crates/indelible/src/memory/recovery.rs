@@ -28,7 +28,7 @@ struct Member {
     area: Area,
 }
 
-/// Brings the commits in this memory, of all its objects, to the pool, if they are not there.
+/// Brings all commits in this memory to the pool.
 ///
 /// # Errors
 /// `Lost`, `Damaged`; `InUse`: the process lives, or another recovers; those of attaching, and of
@@ -161,7 +161,7 @@ fn logs_of(
     (1..).zip(lengths).map(find).collect()
 }
 
-/// Completes the logs' commits in memory. Objects that the pool has whole need none.
+/// Objects that the pool has whole need none.
 fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), MemoryError> {
     let damaged = |why| MemoryError::Damaged { number, why };
     let mut commits = Vec::new();

@@ -37,7 +37,7 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// Asks the anchor, and tells it that the object is written. `None`: the object has none.
+    /// `None`: the object has no anchor.
     pub(super) fn begin(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -47,7 +47,6 @@ impl Anchored {
         Anchored::start(writer, anchor, !pages.is_anchored())
     }
 
-    /// As [`begin`](Anchored::begin), but accepts the present state as the newest.
     pub(super) fn set(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -149,7 +148,7 @@ fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecor
     Ok(Some(*record))
 }
 
-/// Refuses a state older than the anchor's. `recorded`: the anchor must have a record.
+/// `recorded`: the anchor must have a record.
 fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());

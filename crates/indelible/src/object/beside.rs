@@ -57,8 +57,7 @@ impl Follows {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
 
-    /// Asks the anchor about the reader's state of `object`; `before` is its answer from before
-    /// that state was read.
+    /// `before`: the anchor's answer from before that state was read.
     pub(super) fn judge(
         &self,
         object: &Located,
@@ -94,7 +93,7 @@ impl Follows {
         Ok(())
     }
 
-    /// Lays lines over the shadow. `false`: too many, or one of their pages is unreadable.
+    /// `false`: too many, or an unreadable page.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.

@@ -257,8 +257,7 @@ pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
 }
 
 impl Comparison<'_> {
-    /// Gives a page's changed lines to the batch, or lets it borrow them; returns the end of the
-    /// last one.
+    /// Returns the end of the last line.
     #[inline]
     fn take(&mut self, primary: u64, page: u64, mask: u64, borrows: bool, batch: &mut Batch) -> u64 {
         if mask == 0 {

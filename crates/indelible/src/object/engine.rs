@@ -57,7 +57,6 @@ impl Core {
         Ok((writer, &mut self.tracked))
     }
 
-    /// Makes all stores since the last psync durable as one step. No thread stores meanwhile.
     pub(crate) fn psync(&mut self) -> Result<(), Cause> {
         self.before_psync()?;
         let (writer, tracked) = self.halves()?;
@@ -92,8 +91,8 @@ impl Core {
         self.tracked.is_typed()
     }
 
-    /// Finds stores from now on: code that may not mark stores gets addresses. After an error each
-    /// psync tries again, and fails if it cannot.
+    /// For code that may not mark stores. After an error each psync tries again, and fails if it
+    /// cannot.
     pub(crate) fn find_stores(&mut self) -> Result<(), Cause> {
         self.tracked.find_stores()
     }

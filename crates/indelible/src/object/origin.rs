@@ -4,7 +4,6 @@
 pub(crate) enum Trust {
     /// Typed code alone stored them, or its heap.
     Own,
-    /// They were verified; the next psync records that durably.
     Verified,
     Foreign,
 }

@@ -153,7 +153,6 @@ impl ReadCore {
             .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
-    /// The ID, while attached; beside a writer that of the state read.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
         Some(self.reader.as_ref()?.object().entry.id)
     }

@@ -16,9 +16,8 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
 
-/// Stores of `others` wait until the content is fixed, or belong to the next psync; then calls
-/// `fixed`, before the durable write. `gated`: until then a gate keeps out threads that change the
-/// heaps; each object has a heap.
+/// Calls `fixed` once the content is fixed, before the durable write. `gated`: until then a gate
+/// keeps out threads that change the heaps; each object has a heap.
 pub(crate) fn cut_cores(
     cores: &mut [&mut Core],
     gated: bool,

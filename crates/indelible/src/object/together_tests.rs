@@ -57,7 +57,6 @@ fn a_cut_that_fails_after_settling_loses_nothing_and_holds_nobody_up() {
     }
 }
 
-/// The tracker that replaces the one that held stores up would not release them.
 #[test]
 fn a_cut_begins_to_find_stores_before_it_holds_them_up() {
     let folder = tempfile::tempdir().unwrap();

@@ -135,7 +135,7 @@ impl Tracked {
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Follows the object to another extent. Unchanged pages of the shadow are the former extent's.
+    /// Unchanged pages of the shadow are the former extent's.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {
@@ -145,8 +145,7 @@ impl Tracked {
         self.apart = self.shadow.as_ref().is_some_and(Shadow::is_file);
     }
 
-    /// Maps the object from its present primary. After an error the object is lost, and a
-    /// placeholder has its range.
+    /// After an error the object is lost, and a placeholder has its range.
     ///
     /// # Safety
     /// No other thread uses the object until this returns.
@@ -170,7 +169,7 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds the pages that may differ from the primary. Pages not settled are found again.
+    /// Pages not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
         self.be_ready()?;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };

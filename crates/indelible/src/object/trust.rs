@@ -43,8 +43,7 @@ impl Core {
         }
     }
 
-    /// Without the mark, which the next psync tries again, the next attach verifies the object
-    /// again: no loss.
+    /// Without the mark, the next attach verifies the object again: no loss.
     pub(super) fn after_psync(&mut self) {
         if self.trust == Trust::Verified && self.mark().is_ok() {
             self.trust = Trust::Own;
@@ -68,8 +67,7 @@ impl Object {
         }
     }
 
-    /// A heap was made in a blank object: only typed code stores from now on, unless bytes are
-    /// lent.
+    /// From now on only typed code stores, unless bytes are lent.
     pub(crate) fn adopt_blank(&mut self) -> Result<()> {
         if self.foreign {
             return Ok(());

@@ -196,10 +196,6 @@ impl Object {
         &self.pool.path
     }
 
-    /// The ID.
-    ///
-    /// # Errors
-    /// It is not attached.
     pub(crate) fn id(&self) -> Result<[u8; 16]> {
         let id = self.core().writer().map(|writer| writer.object().entry.id);
         id.map_err(|cause| self.error("inspect", cause))

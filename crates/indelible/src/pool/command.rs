@@ -20,11 +20,6 @@ struct Running {
     deadline: Instant,
 }
 
-/// Runs the command with `input` as its standard input; returns its standard output, cut at
-/// [`LIMIT`].
-///
-/// # Errors
-/// Those of the command.
 pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Vec<u8>, CommandError> {
     let not_run = |error| CommandError::NotRun { command: command.to_owned(), error };
     let mut shell = Command::new("/bin/sh");
@@ -65,7 +60,6 @@ fn stdin(input: &str) -> io::Result<Stdio> {
 }
 
 impl Running {
-    /// Reads until both outputs are closed; `false`: not before the deadline.
     fn collect(&mut self) -> io::Result<bool> {
         let (mut out, mut err) = (self.child.stdout.take(), self.child.stderr.take());
         let mut buffer = Zeroizing::new([0; 4096]);

@@ -93,8 +93,8 @@ impl Pool {
         self.about("snapshot", named.map_or("", |of| of.object), result.map(drop))
     }
 
-    /// Makes an attempt; if it lacks room, [collects](Pool::collect) and tries again: only a merge
-    /// frees pages of removed snapshots.
+    /// Without room, [collects](Pool::collect) and tries again: only a merge frees pages of removed
+    /// snapshots.
     pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         match attempt() {
             Err(full @ Cause::Store(StoreError::NoRoom { .. })) => match self.collect(&mut |_, _| {}) {

@@ -149,7 +149,7 @@ impl CreateOptions {
         signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
-    /// Bytes in the pool for `bytes` that programs see. Too large a number stays too large.
+    /// Too large a number stays too large.
     fn occupied(&self, bytes: u64) -> u64 {
         if self.ecc { with_check_words(bytes).unwrap_or(u64::MAX) } else { bytes }
     }

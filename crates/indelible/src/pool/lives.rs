@@ -15,8 +15,7 @@ enum Holder {
     Thread(ThreadId),
 }
 
-/// This process's lives in one pool. Each begins with the first tie to it; the process's ends with
-/// the pool's last handle.
+/// A life begins with the first tie to it; the process's ends with the pool's last handle.
 #[derive(Default)]
 pub(super) struct Lives(Mutex<HashMap<Holder, Life>>);
 

@@ -19,7 +19,6 @@ pub(crate) enum Place {
     Extent,
     /// In its extent, for a writer: if that becomes a base, the pages follow.
     Own(LivePages),
-    /// In its extent, from where its range is mapped.
     Mapped,
     /// In its extent, or in those of its bases, for a writer.
     Live(LivePages),
@@ -50,13 +49,13 @@ impl Inner {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
 
-    /// Maps an object for reading at any address: its pointers lead elsewhere.
+    /// The object's pointers lead elsewhere.
     pub(crate) fn map_anywhere(&self, entry: &Entry, place: Place) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
     }
 
-    /// Whether pages of the object's primary must not be touched: a sparse object's pages on tmpfs
-    /// claim space even when read, and raise SIGBUS where there is none.
+    /// A sparse object's pages on tmpfs claim space even when read, and raise SIGBUS where there is
+    /// none.
     pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
         // Its pages are elsewhere, or encrypted: none is touched through a mapping.

@@ -67,7 +67,6 @@ impl Bounds {
     }
 }
 
-/// Numbers of this process's memories with commits that the pool may lack.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Mutex<Vec<u64>>);
 
@@ -142,8 +141,7 @@ impl Inner {
         &self.groups
     }
 
-    /// Brings this process's commits in memory of other numbers to the pool: calls that wait for
-    /// durability wait for all its commits.
+    /// Calls that wait for durability wait for all commits of the process.
     pub(crate) fn recover_other_groups(&self, own: u64) -> Result<(), Cause> {
         // Rule D5 of docs/protocol.md.
         let numbers = self.groups.numbers().clone();
@@ -164,8 +162,7 @@ impl Inner {
         if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
     }
 
-    /// Removes the shared memory of an object that is no longer shared; if that fails,
-    /// [`Pool::collect`] does.
+    /// If that fails, [`Pool::collect`] removes it.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
         let now = self.store.find_id(&before.entry.id);
         let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);
@@ -176,8 +173,6 @@ impl Inner {
         }
     }
 
-    /// Whether memory that states this pool's path, and this origin, may be this pool's, rather
-    /// than a former one's.
     pub(crate) fn may_need(&self, identity: &Identity, stated: &Origin) -> bool {
         let place = self.memory_place();
         identity.pool == place.pool

@@ -261,8 +261,6 @@ impl Inner {
         self.stat_by(name, || self.store.stat(name))
     }
 
-    /// State of an attached object, which may have been deleted or renamed since it was called
-    /// `name`.
     pub(crate) fn stat_attached(&self, name: &str, object: &Located) -> Result<Stat> {
         self.stat_by(name, || self.store.stat_id(&object.entry.id))
     }

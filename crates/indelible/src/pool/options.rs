@@ -406,8 +406,7 @@ impl PoolOptions {
     }
 }
 
-/// A device that is not blank has other data: file systems, partition tables and volume managers
-/// show in the first or last MiB.
+/// File systems, partition tables and volume managers show in the first or last MiB.
 pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
     let device = media.device();
     let mut bytes = vec![0; device.len().min(1 << 20) as usize];

@@ -4,10 +4,9 @@ use super::Pool;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 
-/// An object's state by its table entry: if two differ, another writer came, or one is writing.
+/// If two differ, another writer came, or one is writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// `None`: it does not exist.
     binding: Option<u64>,
     pub(crate) written: bool,
 }

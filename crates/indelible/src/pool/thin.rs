@@ -310,8 +310,6 @@ mod tests {
         assert_eq!(left("1d:1h", []), Vec::<u64>::new());
     }
 
-    /// Hourly for 30 days, thinned each time: each of the last 7 days and of the last 24 hours has
-    /// one.
     #[test]
     fn snapshots_thinned_again_and_again_stay_evenly_spread() {
         let mut all: Vec<(Moment, String)> = Vec::new();

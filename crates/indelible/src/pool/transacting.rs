@@ -23,7 +23,6 @@ pub(crate) fn inside_transaction() -> bool {
     INSIDE.get()
 }
 
-/// A transaction runs on this thread, one at a time, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside(PhantomData<*const ()>);
 

@@ -38,8 +38,7 @@ impl Pool {
         self.copy_with(name, key, other, copy, progress, None)
     }
 
-    /// As [`copy_to`](Pool::copy_to), with other addresses if `rebase` changes the pointers
-    /// accordingly.
+    /// With other addresses if `rebase` changes the pointers accordingly.
     pub(crate) fn copy_with(
         &self,
         name: &str,
@@ -112,8 +111,7 @@ impl Pool {
         self.move_with(name, key, other, progress, None)
     }
 
-    /// As [`move_to`](Pool::move_to), with other addresses if `rebase` changes the pointers
-    /// accordingly.
+    /// As [`copy_with`](Pool::copy_with).
     pub(crate) fn move_with(
         &self,
         name: &str,

@@ -48,8 +48,6 @@ impl Inner {
     }
 }
 
-/// Repeats `attempt` while a lock prevents it, for as long as `wait`. Only the last attempt's error
-/// names the lock's holder.
 pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
@@ -113,7 +111,6 @@ mod tests {
     use indelible_store::medium::LockMode;
     use std::os::fd::AsFd;
 
-    /// Finding the holder reads all of /proc.
     #[test]
     fn the_holder_is_looked_for_once_however_long_the_wait() {
         let file = tempfile::tempfile().unwrap();

@@ -45,7 +45,6 @@ thread_local! {
     };
 }
 
-/// A domain's index among a thread's counts, for keys and slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     index: usize,

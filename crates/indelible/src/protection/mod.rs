@@ -78,7 +78,7 @@ impl Domain {
         Ok(Arc::new(Domain { number, generation: fork::generation() }))
     }
 
-    /// Adds pages, which are closed. `most` is their access while the domain is open.
+    /// `most`: the pages' access while the domain is open.
     ///
     /// # Safety
     /// The range is the caller's mapping, in no other domain. It is unmapped only after the
@@ -108,8 +108,7 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// At least this access, until the result is dropped. Async-signal-safe, as long as another
-    /// reference to the domain lives.
+    /// Async-signal-safe, as long as another reference to the domain lives.
     #[inline]
     pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
@@ -219,8 +218,7 @@ pub(crate) struct Open {
     domain: Arc<Domain>,
     access: Protection,
     before: Protection,
-    /// `None`: the thread's right was not its guards': in a handler with closed domains, or with
-    /// inherited rights.
+    /// `None`: in a handler with closed domains, or with inherited rights.
     counted: Option<u32>,
     _thread: PhantomData<*const ()>,
 }

@@ -87,7 +87,7 @@ pub(super) struct Table {
 static TABLE: ForkLocal<Table> = ForkLocal::new();
 
 thread_local! {
-    /// This thread's rights, and their generation of forks. No destructor: handlers use it.
+    /// No destructor: handlers use it.
     static RIGHTS: Cell<(u32, u32)> = const { Cell::new((CLOSED, 0)) };
 }
 
@@ -126,7 +126,7 @@ impl Table {
         self.change(|slots| slots[index].taken = false);
     }
 
-    /// Adds pages to the slot, replacing those at the same address.
+    /// Replaces pages at the same address.
     ///
     /// # Safety
     /// As [`mmap::protect`].

@@ -18,7 +18,6 @@ use crate::sys::mmap::{self, Place, Protection};
 
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 
-/// Numbers of domains belong to the process: tests take turns.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,7 +80,6 @@ impl Drop for Memory {
     }
 }
 
-/// This thread's access to the byte at `addr`, which is unchanged. Async-signal-safe.
 fn access(addr: usize) -> Protection {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(addr);
     let mut pipe = [0; 2];
@@ -108,7 +106,6 @@ fn access(addr: usize) -> Protection {
     }
 }
 
-/// Skips the guard's drop as a jump does, but releases its domain.
 fn skip(open: Open) {
     let domain = Arc::as_ptr(&open.domain);
     std::mem::forget(open);
@@ -340,7 +337,6 @@ fn keys_without_a_processor_are_an_error() {
     }
 }
 
-/// Pages that keep the key would belong to the key's next domain.
 #[test]
 fn a_key_that_pages_may_still_have_is_not_given_again() {
     let _turn = turn();
@@ -432,7 +428,6 @@ fn a_handler_begins_closed_and_opens_what_it_needs() {
     }
 }
 
-/// A handler within its thread's open or close would wait for itself for ever.
 #[test]
 fn a_handler_may_come_at_any_time() {
     extern "C" fn opens(_: libc::c_int) {

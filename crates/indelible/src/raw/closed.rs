@@ -61,7 +61,6 @@ impl Closed {
         }
     }
 
-    /// Admits this thread, for a call of this library.
     pub(super) fn open(&self, access: Protection) -> Result<Opened, Cause> {
         let domain = self.range().as_ref().map(|range| range.domain().clone());
         domain.map(|domain| domain.open(access)).transpose().map_err(failed)

@@ -31,7 +31,6 @@ pub struct ExtensionOf<'a> {
     pub identity: u64,
 }
 
-/// The heaps of objects attached by address.
 struct ByAddress;
 
 struct Inside {

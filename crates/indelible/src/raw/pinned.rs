@@ -15,7 +15,7 @@ use crate::sys::mmap::Protection;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Dropping it detaches. Stores that were not psynced are lost.
+/// Unpsynced stores are lost.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     base: usize,
@@ -36,12 +36,11 @@ impl Pinned {
         find("look up", self.base).map_or(0, |found| found.len())
     }
 
-    /// Closes its pages to all threads without the domain.
+    /// Closes the pages to all threads without the domain.
     ///
     /// # Errors
-    /// `Held`: others of this process load from the object. `Unsuitable`: its stores are found by
-    /// page protection, which closing would change. `Io`: the kernel refuses; pages may be open to
-    /// all threads.
+    /// `Held`: others of this process load from the object. `Unsuitable`: closing would disturb
+    /// page protection, which finds its stores. `Io`: pages may be open to all threads.
     ///
     /// # Safety
     /// Only threads that have the domain open use references to its bytes.

@@ -84,7 +84,6 @@ impl Attachment {
         }
     }
 
-    /// See [`Object::prefault`](crate::Object::prefault).
     pub(super) fn prefault(&self, range: Range<usize>) -> Result<usize, Cause> {
         prefault(range, self.len(), |pages| match &self.mapping {
             Mapping::Writer(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
@@ -113,7 +112,6 @@ impl Attachment {
         self.core().and_then(|core| core.marks()).is_some_and(|(_, explicit)| explicit)
     }
 
-    /// See [`Pool::set_wait`](crate::Pool::set_wait).
     pub(super) fn patience(&self) -> Duration {
         self.core().map_or(Duration::ZERO, |core| core.patience())
     }
@@ -334,7 +332,7 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
-/// Removes one attachment at `key`; returns the last one, to be ended. `None`: there is none.
+/// Returns the last attachment, to be ended. `None`: there is none.
 pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let slot = all.get_mut(&key)?;

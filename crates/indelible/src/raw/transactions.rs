@@ -15,7 +15,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 static OBJECTS: RwLock<BTreeMap<usize, Arc<Home>>> = RwLock::new(BTreeMap::new());
 
 thread_local! {
-    /// The thread's transaction; undone at the thread's end.
     static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
 }
 
@@ -67,8 +66,7 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
     Some(ended.unwrap_or(Ok(())))
 }
 
-/// Waits for all transactions of the object's pool: see
-/// [`TxObject::psync`](crate::TxObject::psync). `None`: not transactional.
+/// `None`: the object is not transactional.
 pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|home| home.attached().psync())
 }
@@ -142,8 +140,7 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// `None`: the thread ends, in destructors that run after its thread-locals, as those of pthread
-/// keys.
+/// `None`: the thread ends, in destructors that run after its thread-locals.
 fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }

@@ -12,12 +12,10 @@ use std::collections::{BTreeMap, HashMap};
 /// Contexts per attached view, delegations included.
 const MOST: usize = 1024;
 
-/// The rights of several contexts, with delegations, as of their reading. Without contexts
-/// everything is allowed.
+/// Without contexts everything is allowed.
 pub(crate) struct Grants {
     names: Vec<String>,
     attached: Vec<usize>,
-    /// All contexts; delegating ones come before those that they delegate to.
     contexts: Vec<Loaded>,
 }
 
@@ -36,10 +34,8 @@ struct Stated {
 }
 
 impl Grants {
-    /// The rights of the named contexts.
-    ///
     /// # Errors
-    /// One of them cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is
+    /// A context cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is
     /// delegated to itself.
     pub(crate) fn of<S: AsRef<str>>(pool: &Pool, names: &[S]) -> Result<Grants, Cause> {
         let mut ids = Vec::new();
@@ -51,7 +47,7 @@ impl Grants {
         load(pool, names, &ids)
     }
 
-    /// Rereads the contexts, if they may have changed. A destroyed one gives nothing.
+    /// A destroyed context gives nothing.
     pub(crate) fn newer(&self, pool: &Pool) -> Result<Option<Grants>, Cause> {
         for context in &self.contexts {
             let seen = Seen::now(pool, &context.id)?;

@@ -72,7 +72,6 @@ fn bits(rights: Option<Rights>) -> u8 {
     rights.map_or(0, Rights::bits)
 }
 
-/// The rule of each entry; `None`: empty.
 pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     let mut seen = BTreeSet::new();
     let read = ENTRIES.all(bytes)?.map(|(number, entry)| {

@@ -12,7 +12,6 @@ use std::ops::Range;
 
 const PIECE: usize = 1 << 20;
 
-/// Initial protection for a rung; `None`: read-only.
 pub(super) fn protection(rung: Option<Rung>) -> Protection {
     match rung {
         Some(rung) if !rung.starts_read_only() => Protection::ReadWrite,

@@ -9,8 +9,7 @@
 use crate::sys::PAGE;
 use crate::sys::flush::{self, LINE};
 
-/// The lines in which a shadow's page differs from its primary: bit `i` for bytes `[64 i, 64 i +
-/// 64)`. `ahead`: the next two pages, as a hint.
+/// Bit `i` for bytes `[64 i, 64 i + 64)`. `ahead`: the next two pages, as a hint.
 ///
 /// # Safety
 /// Shadow and primary are valid for reads of 4096 bytes, and aligned to 8.
@@ -42,8 +41,8 @@ pub(crate) unsafe fn lines_changed_among(shadow: *const u8, primary: *const u8, 
     changed
 }
 
-/// Whether a page looks wholly changed, by a sample of one line of eight, at varying places, so
-/// that records of a power-of-two size do not mislead.
+/// Samples one line of eight, at varying places, so that records of a power-of-two size do not
+/// mislead.
 ///
 /// # Safety
 /// Both are valid for reads of 4096 bytes, and aligned to 8.
@@ -58,8 +57,7 @@ pub(crate) unsafe fn all_changed(shadow: *const u8, primary: *const u8) -> bool 
     })
 }
 
-/// Copies the lines in `mask` compactly to `out`; returns their bytes. `None`: `out` is too short,
-/// and nothing was copied.
+/// `None`: `out` is too short, and nothing was copied.
 ///
 /// # Safety
 /// `shadow` is valid for reads of 4096 bytes, and `out` lies outside every shadow.

@@ -41,7 +41,7 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::uffd::{Uffd, Watch};
 
-/// Smaller objects are copied at attach: a page takes 2 µs, a fault registration 10.
+/// A page takes 2 µs, a fault registration 10.
 const COPY_WHOLE: usize = 16 << 10;
 
 /// Sealed pages are slower to read and rarely all used.
@@ -58,7 +58,6 @@ pub(crate) enum Source<'a> {
 
 pub(crate) struct Params<'a> {
     pub(crate) name: String,
-    /// A fixed address, or any, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
     pub(crate) room: usize,
@@ -75,7 +74,6 @@ pub(crate) struct Params<'a> {
     pub(crate) limit: Option<usize>,
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) secret: bool,
-    /// The file may lack psynced lines: dropping pages waits for their write.
     pub(crate) pending: bool,
 }
 
@@ -106,7 +104,6 @@ pub(crate) struct Shadow {
     /// Dropped before the addresses are free.
     listed: Listed,
     mapping: Mapping,
-    /// Source from which a growing shadow without file and fault service is filled.
     refill: Option<Arc<dyn PageSource>>,
 }
 
@@ -141,9 +138,8 @@ impl Shadow {
         self.mapping.release();
     }
 
-    /// Remaps the object to a longer primary elsewhere, into reserved addresses. Nothing is dirty
-    /// afterwards. After a failure a placeholder without contents and tracking stays, so that stale
-    /// references do not fault.
+    /// Nothing is dirty afterwards. After a failure a placeholder without contents and tracking
+    /// stays, so that stale references do not fault.
     ///
     /// # Safety
     /// No other code uses the object meanwhile.
@@ -268,14 +264,12 @@ impl Shadow {
         copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
-    /// See [`Tracker::collect`]. Fails for good once a page could not be read.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
         self.check()?;
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.collect(out)?))
     }
 
-    /// See [`Tracker::settle`].
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -285,7 +279,6 @@ impl Shadow {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.settle(changed, unchanged)?))
     }
 
-    /// See [`Tracker::compared`].
     #[inline]
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         if let Some(tracker) = &mut self.tracker {
@@ -293,12 +286,11 @@ impl Shadow {
         }
     }
 
-    /// See [`Tracker::marks`]; stable across moves. `None` for a read-only attach.
     pub(crate) fn marks(&self) -> Option<Arc<DirtyLines>> {
         self.tracker.as_ref().map(|tracker| Arc::clone(tracker.marks()))
     }
 
-    /// Marks stores through the page tables, on rungs that need it.
+    /// On rungs that need marks.
     pub(crate) fn stored(&self, bytes: Range<usize>) {
         if let Some(tracker) = &self.tracker
             && tracker.rung() == Rung::Explicit
@@ -307,7 +299,6 @@ impl Shadow {
         }
     }
 
-    /// Marks pages for comparison in the next psync, on every rung.
     pub(crate) fn mark_again(&self, pages: PageRange) {
         if let Some(tracker) = &self.tracker {
             let bytes = pages.start as usize * PAGE..pages.end() as usize * PAGE;
@@ -315,13 +306,11 @@ impl Shadow {
         }
     }
 
-    /// See [`Tracker::lines`].
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         self.tracker.as_ref().map_or(u64::MAX, |tracker| tracker.lines(page))
     }
 
-    /// See [`Tracker::hold`].
     pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), ShadowError> {
         let cut = match cut {
             // Clean pages are dropped, to which no thread may be storing.
@@ -333,7 +322,6 @@ impl Shadow {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated, cut)?))
     }
 
-    /// See [`Tracker::release`].
     pub(crate) fn release(&mut self) -> Result<(), ShadowError> {
         self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.release()?))
     }
@@ -343,7 +331,7 @@ impl Shadow {
         self.tracker.as_mut().unwrap()
     }
 
-    /// Whether dropping every page has become cheaper than scanning them. Ask after every psync.
+    /// Ask after every psync.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, ShadowError> {
         match &mut self.tracker {
@@ -368,8 +356,8 @@ impl Shadow {
         failure.map_or(Ok(()), |error| Err(ShadowError::Page(error)))
     }
 
-    /// Extends the object in place to `new_len` bytes, whole pages; its source has grown already.
-    /// `extent`: the file offset of the object's own bytes; `None`: added bytes are zeros.
+    /// In place; the source has grown already. `extent`: the file offset of the object's own bytes;
+    /// `None`: added bytes are zeros.
     pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {

@@ -11,8 +11,8 @@ use crate::sys::mmap::{self, Protection};
 use std::ops::Range;
 
 impl Shadow {
-    /// Returns how many pages are present from the first on: fewer after the budget is spent. The
-    /// error names an unreadable page, which raises no signal before it is touched.
+    /// Returns how many pages are present from the first on. The error names an unreadable page,
+    /// which raises no signal before it is touched.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
         self.check()?;
         let pages = pages.start..pages.end.min(self.len() / PAGE);
@@ -51,7 +51,7 @@ impl Shadow {
         self.served.as_ref()?.prediction()
     }
 
-    /// Lays bytes (offset, bytes) over a read-only object. After an error some may be laid.
+    /// After an error some bytes may be laid.
     ///
     /// # Safety
     /// The shadow is read-only, all bytes lie in it, their pages were brought into memory

@@ -120,7 +120,6 @@ fn over_device(
     }
 }
 
-/// As of a file from its byte `offset` on, written with this rung.
 fn over_file(addr: usize, len: usize, (file, offset): (&File, u64), rung: Rung) -> Params<'_> {
     Params {
         len,

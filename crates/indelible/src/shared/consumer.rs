@@ -12,7 +12,7 @@ use indelible_store::Mutant;
 use std::hint::spin_loop;
 use std::time::Duration;
 
-/// Looks at a slot being written before its producer's life is checked.
+/// Then the producer's life is checked.
 const SPINS: usize = 200;
 
 /// Takes messages out of a [`Queue`].
@@ -49,7 +49,6 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// Passes slots that the previous consumer freed before its death.
     fn go_on(&mut self) -> Result<(), Cause> {
         if self.queue.layout.kind == QueueKind::OneProducer {
             return self.queue.memory.check();

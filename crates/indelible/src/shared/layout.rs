@@ -36,7 +36,6 @@ pub struct QueueOptions {
 }
 
 impl Default for QueueOptions {
-    /// 1,024 messages of up to 64 bytes, of any number of producers.
     fn default() -> Self {
         QueueOptions { kind: QueueKind::default(), slots: 1024, most: 64 }
     }

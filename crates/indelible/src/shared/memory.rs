@@ -21,13 +21,11 @@ pub(crate) struct Memory {
     /// Before the mappings: fields drop in order.
     watched: [Watched; 2],
     mapping: Mapping,
-    /// The page behind the object's bytes, which is the library's own.
     control: Mapping,
     common: Common,
     sharer: Sharer,
-    /// This process's number among the sharing ones: a claim, which ends with the process.
+    /// A claim, which ends with the process.
     life: u32,
-    /// This process's claims, which do not exclude each other by themselves.
     claims: Mutex<HashSet<u64>>,
     pub(super) pool: Arc<Inner>,
     pub(super) name: String,

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Period of rechecks by waiting threads, in case their waker died.
+/// Waiting threads recheck, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pauses before a thread sleeps, each twice as long: sleeping costs more than the other side's
-/// work.
+/// Each twice as long: sleeping costs more than the other side's work.
 const PAUSES: u32 = 7;
 
 /// A queue in a shared object: bounded messages from one or many producers, of any processes, to

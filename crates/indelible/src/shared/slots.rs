@@ -27,8 +27,7 @@ fn parts(word: u64) -> (u64, u64, u32) {
     (word >> 62, word >> 32 & (LAPS - 1), word as u32)
 }
 
-/// The other side's tail or head as last seen, reread only when insufficient: its line is in the
-/// other side's cache.
+/// Reread only when insufficient: its line is in the other side's cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen(u64);
 
@@ -70,7 +69,7 @@ impl Slots<'_> {
         &self.states[self.index(number)]
     }
 
-    /// With many producers: claims the slot at the tail for `owner`.
+    /// With many producers.
     pub(crate) fn claim(&self, owner: u32) -> Claim {
         for _ in 0..ATTEMPTS {
             let number = self.tail.load(Ordering::Acquire);
@@ -130,7 +129,7 @@ impl Slots<'_> {
         self.state(number).store(word(FREE, self.lap(number) + 1, 0), Ordering::Release);
     }
 
-    /// With many producers: marks a dead producer's slot as empty, if its word is still `found`.
+    /// With many producers: unless the word differs from `found`.
     pub(crate) fn skip(&self, number: u64, found: u64) -> bool {
         let none = word(READY, self.lap(number), NO_MESSAGE);
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -166,8 +165,7 @@ impl Slots<'_> {
     }
 }
 
-/// Tells whether a thread sleeps or is about to: arm it, recheck the condition, then sleep while
-/// armed.
+/// Arm it, recheck the condition, then sleep while armed.
 #[derive(Clone, Copy)]
 pub(crate) struct Bell<'a>(pub(crate) &'a AtomicU32);
 

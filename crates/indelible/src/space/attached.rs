@@ -169,8 +169,7 @@ impl Attached {
         }
     }
 
-    /// Marks bytes as stored to: bytes of one block, of an object to which safe code may store by
-    /// far pointers.
+    /// Bytes of one block, of an object to which safe code may store by far pointers.
     #[inline]
     pub(super) fn stored(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<Range> {
         let range = self.now();

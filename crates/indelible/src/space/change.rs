@@ -274,7 +274,7 @@ impl Space {
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    /// Object and offset of a pointer's target, if its entry asks for stores.
+    /// The entry must ask for stores.
     pub(super) fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<(&Attached, u64)> {
         let attached = self.here(home, FOLLOW)?;
         let (index, offset) = (pointer.index(), pointer.offset());

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) type Ids = HashMap<[u8; 16], u32, Keys>;
 
-/// Two secret numbers of the process, so that no attacker can choose colliding IDs.
+/// Secret, so that no attacker can choose colliding IDs.
 #[derive(Clone)]
 pub(super) struct Keys([u64; 2]);
 

@@ -388,7 +388,7 @@ impl Space {
         }
     }
 
-    /// Why there is no value at an offset, checked again with all present bytes.
+    /// Checked again with all present bytes.
     #[cold]
     #[inline(never)]
     fn no_value<T>(home: &Attached, target: &Attached, offset: u64, why: NoValue) -> Error {

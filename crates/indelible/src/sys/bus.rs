@@ -43,11 +43,10 @@ static KNOWN: [Slot; SLOTS] = [const {
 }; SLOTS];
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// A range of shared memory whose pages may go. Dropped before the range is unmapped.
+/// Dropped before the range is unmapped.
 pub(crate) struct Watched(&'static Slot);
 
 impl Watched {
-    /// Watches a mapping of the caller's, whole pages, which outlives this value.
     pub(crate) fn new(start: usize, len: usize) -> io::Result<Watched> {
         install()?;
         let free = KNOWN.iter().find(|slot| !slot.taken.swap(true, Ordering::SeqCst));

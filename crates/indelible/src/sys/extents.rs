@@ -15,7 +15,7 @@ const MOST: usize = 64;
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, without the extents.
 const REQUEST: libc::c_ulong = 0xc020_660b;
 const LAST: u32 = 1;
-/// Flags of an extent: unknown place, delayed allocation, or unwritten.
+/// Unknown place, delayed allocation, unwritten.
 const UNWRITTEN: u32 = 0x2 | 0x4 | 0x800;
 
 #[repr(C)]

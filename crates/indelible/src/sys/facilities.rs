@@ -27,7 +27,6 @@ pub(crate) struct Facilities {
 }
 
 impl Facilities {
-    /// The first two numbers of the kernel's version, 0 if not numeric.
     pub(crate) fn version(&self) -> (u32, u32) {
         let mut numbers =
             self.kernel.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse().unwrap_or(0));
@@ -65,7 +64,7 @@ pub(crate) fn max_map_count() -> usize {
         .unwrap_or(0)
 }
 
-/// Told from the first thread's stack, which is at the top. Other threads' stacks may be anywhere.
+/// Told from the first thread's stack, which is at the top.
 pub(crate) fn va_bits() -> u32 {
     if cfg!(miri) {
         return 47;

@@ -5,8 +5,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Page faults of this process since it began, system calls' included. Equal counts: none in
-/// between.
+/// System calls' faults included.
 pub(crate) fn count() -> io::Result<u64> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call fills the struct that it is given.

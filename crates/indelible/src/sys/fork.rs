@@ -157,7 +157,6 @@ fn acquire() {
     }
 }
 
-/// A value that each process makes once; a forked child makes its own.
 #[derive(Debug)]
 pub(crate) struct ForkLocal<T: 'static> {
     /// Invariant: null, or an entry that was leaked and is never freed.

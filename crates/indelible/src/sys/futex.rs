@@ -19,7 +19,6 @@ pub(crate) const MOST: usize = 128;
 /// Turn of a word where the kernel waits for one at a time.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Sleeps while the word is `expected`. `false`: timeout. An error: the page of the word is gone.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> io::Result<bool> {
     let timeout = timeout.map(timespec);
     match futex::wait(word, Flags::empty(), expected, timeout.as_ref()) {
@@ -29,8 +28,8 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -
     }
 }
 
-/// As [`wait`], for at most [`MOST`] words, while each is as expected. Waits in turns of 2 ms
-/// before Linux 5.16 and under system-call filters that lack the call.
+/// Each word is as expected. Waits in turns of 2 ms before Linux 5.16 and under system-call filters
+/// that lack the call.
 pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     if let [(word, expected)] = words {
         return wait(word, *expected, timeout);

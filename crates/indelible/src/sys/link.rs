@@ -20,7 +20,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to a socket of root or of this process's user. Waits end after `patience`.
+    /// A socket of root or of this process's user. Waits end after `patience`.
     pub(crate) fn connect(path: &Path, patience: Duration) -> io::Result<Link> {
         let stream = UnixStream::connect(path)?;
         let own = rustix::process::geteuid().as_raw();
@@ -46,7 +46,6 @@ impl Link {
         Ok(())
     }
 
-    /// The next line, without its end; `None`: timeout.
     pub(crate) fn line(&mut self) -> io::Result<Option<String>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-/// The segments in memory, with the zeros behind their files' bytes; in any order.
 pub(crate) fn segments() -> Vec<Range<usize>> {
     let mut found = Vec::new();
     if !cfg!(miri) {

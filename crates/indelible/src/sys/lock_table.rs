@@ -13,7 +13,6 @@ use std::path::Path;
 use super::process;
 
 struct Line<'a> {
-    /// Device and inode: `00:1b:77`.
     file: &'a str,
     bytes: RangeInclusive<u64>,
 }

@@ -8,7 +8,6 @@ pub(crate) struct Mapped {
     pub(crate) range: Range<usize>,
     pub(crate) readable: bool,
     pub(crate) executable: bool,
-    /// A path, a name in brackets, or nothing.
     pub(crate) name: String,
 }
 

@@ -71,10 +71,10 @@ pub(crate) unsafe fn private(
     unsafe { fixed(addr, len, protection, MapFlags::PRIVATE | MapFlags::NORESERVE, file, place) }
 }
 
-/// Maps `[addr, addr + len)` shared from `file` at its offset.
+/// Maps from the file's offset.
 ///
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and no code relies on its content.
+/// As for [`private`].
 pub(crate) unsafe fn shared_at(
     addr: usize,
     len: usize,
@@ -87,7 +87,7 @@ pub(crate) unsafe fn shared_at(
 }
 
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and no code relies on its content.
+/// As for [`private`].
 unsafe fn fixed(
     addr: usize,
     len: usize,
@@ -117,7 +117,6 @@ unsafe fn fixed(
     Ok(())
 }
 
-/// Reserves `len` bytes of address space: an inaccessible mapping, which is the caller's.
 pub(crate) fn addresses(len: usize) -> io::Result<usize> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: no address is given, so the mapping replaces nothing.
@@ -163,8 +162,6 @@ pub(crate) fn collapse(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Makes the range inaccessible and free.
-///
 /// # Safety
 /// The range is the caller's mapping, and nothing uses it any more.
 pub(crate) unsafe fn unmap(addr: usize, len: usize) -> io::Result<()> {
@@ -175,7 +172,7 @@ pub(crate) unsafe fn unmap(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::munmap(at(addr), len) }?)
 }
 
-/// Changes the protection of the range. Async-signal-safe.
+/// Async-signal-safe.
 ///
 /// # Safety
 /// The range is the caller's mapping, and no reference relies on the access that is taken away.
@@ -187,7 +184,7 @@ pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) ->
     Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
 }
 
-/// Populates the page table for writing, where the kernel can (5.14): cheaper than faults.
+/// Linux 5.14; cheaper than faults.
 ///
 /// # Safety
 /// The range is a mapping, and has blocks under it.
@@ -221,7 +218,7 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     }
 }
 
-/// Drops pages of the range, locked ones as well: the next access faults (Linux 5.18).
+/// Locked pages as well: the next access faults (Linux 5.18).
 ///
 /// # Safety
 /// The range is the caller's; its fault handler restores the same bytes, or no code relies on them.
@@ -233,8 +230,8 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Locks pages in memory when they are first touched: never in swap. `EPERM`: longer than the limit
-/// for locked memory (`ulimit -l`, also for root: more might be all memory there is).
+/// Never in swap. `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root:
+/// more might be all memory there is).
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};
     if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {
@@ -252,8 +249,8 @@ pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontDump) }?)
 }
 
-/// Excludes the range from forked children. Where a sandbox forbids the advice, children have it
-/// but never use it: a parent's handles are stale there.
+/// Where a sandbox forbids the advice, children have the range but never use it: a parent's handles
+/// are stale there.
 ///
 /// # Safety
 /// The range is the caller's mapping.

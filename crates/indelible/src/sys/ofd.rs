@@ -53,8 +53,7 @@ fn kind(mode: LockMode) -> libc::c_int {
     }
 }
 
-/// Takes or converts the lock, without waiting. `Ok(false)`: another holder conflicts; a held lock
-/// keeps its mode.
+/// Without waiting. `Ok(false)`: another holder conflicts; a held lock keeps its mode.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<bool, MediumError> {
     let mut lock = request(kind(mode), byte, 1)?;
     match fcntl(fd, libc::F_OFD_SETLK, &mut lock) {
@@ -114,8 +113,7 @@ pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The kernel shows holders only in `/proc/PID/fdinfo`, all of which are read. `None`: no visible
-/// process, or within [`unnamed`].
+/// Reads every `/proc/PID/fdinfo`. `None`: no visible process, or within [`unnamed`].
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     if UNNAMED.get() {
         return None;

@@ -54,8 +54,8 @@ const CHECK_WPASYNC: u64 = 1 << 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
-    /// Pages without write protection: the only question with a fast path in the kernel. Includes
-    /// pages only read, absent pages, and holes without a page table.
+    /// Without write protection: the only question with a fast path in the kernel. Includes pages
+    /// only read, absent pages, and holes without a page table.
     Written,
     /// A protected absent page looks swapped. [`Region::is_dirty`] tells which were stored to.
     Existing,
@@ -104,8 +104,7 @@ impl Pagemap {
         yes
     }
 
-    /// Finds runs of matching pages of `[start, end)`, in order; returns their number and the
-    /// address reached: less than `end` if `found` is full.
+    /// In order; returns their number and the address reached: less than `end` if `found` is full.
     #[inline]
     pub(crate) fn scan(
         &self,

@@ -146,7 +146,7 @@ pub(crate) unsafe fn free(key: Key) {
     unsafe { libc::syscall(libc::SYS_pkey_free, libc::c_long::from(key.0)) };
 }
 
-/// Sets the protection and key of pages; `None` is ordinary memory's key.
+/// `None`: the key of ordinary memory.
 ///
 /// # Safety
 /// The range is the caller's mapping, and no reference relies on the access that is taken away.

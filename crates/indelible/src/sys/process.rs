@@ -55,7 +55,6 @@ pub(crate) fn namespace() -> u64 {
     }
 }
 
-/// Reads `pid:[4026531836]`.
 fn number(link: &str) -> Option<u64> {
     link.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }

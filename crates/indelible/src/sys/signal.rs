@@ -115,7 +115,6 @@ fn put_in_front() -> io::Result<()> {
     }
 }
 
-/// Puts the handler in front of the present one, in a test's child process.
 #[cfg(test)]
 pub(crate) fn reinstall_for_tests() {
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
@@ -231,7 +230,6 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     pass_on(previous, signal, code, info, context);
 }
 
-/// Runs the earlier handler's action. Async-signal-safe, as far as that handler is.
 pub(super) fn pass_on(
     previous: &libc::sigaction,
     signal: libc::c_int,

@@ -110,7 +110,6 @@ pub(crate) struct Uffd {
 }
 
 impl Uffd {
-    /// With all features of `wanted`, the available ones of `optional`, and at least `reach`.
     pub(crate) fn open(reach: Reach, wanted: u64, optional: u64) -> io::Result<Uffd> {
         // A handshake fixes the features, so they are probed separately.
         let (probe, _) = new_fd(reach)?;
@@ -170,8 +169,7 @@ impl Uffd {
         }
     }
 
-    /// Fills missing pages; `protect` installs them write-protected. Returns the bytes filled:
-    /// fewer at a present page.
+    /// Returns the bytes filled: fewer at a present page.
     pub(crate) fn copy(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
         let mut copy = Copy {
             dst: addr as u64,
@@ -200,7 +198,7 @@ impl Uffd {
         Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)
     }
 
-    /// Waits for an announced drop of pages, calls `before`, then releases the dropping thread.
+    /// Calls `before` before it releases the dropping thread.
     pub(crate) fn wait_for_removals(&self, before: impl FnOnce()) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None) {

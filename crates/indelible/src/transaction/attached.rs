@@ -33,7 +33,7 @@ pub struct Attached {
     base: *const u8,
     /// Bytes that programs see. Grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
-    /// Words with check words, when it was attached; `None`: words at `base`, without.
+    /// `None`: words at `base`, without check words.
     pairs: Option<Pairs>,
     address: usize,
     readable: bool,
@@ -73,15 +73,14 @@ pub(super) struct Memory {
     /// The object's own address: closed to all accesses, or to stores.
     pub(super) closed: Mapping,
     pub(super) _named: Named,
-    /// Offset of the extent that a view of a file is mapped from; `None`: no view, or the object
-    /// left that extent.
+    /// `None`: no view, or the object left that extent.
     pub(super) shown: Option<u64>,
 }
 
 const ROOM: usize = 256 << 30;
 
 impl Attached {
-    /// For functions, of either class. `with_on_demand`: in one memory with objects on demand.
+    /// `with_on_demand`: in one memory with objects on demand.
     pub(crate) fn new(
         pool: &Arc<Inner>,
         name: &str,

@@ -58,13 +58,13 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
 }
 
 thread_local! {
-    /// This thread's told on-demand commit, whose lines are not stored yet. No destructor: blocks
-    /// also run in a thread's last destructors.
+    /// This thread's told commit, whose lines are not stored yet. No destructor: blocks also run in
+    /// a thread's last destructors.
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand in this memory; its whole lines are given by their places for
-/// blocks. [`stored`] must follow. `find`: an object of that memory.
+/// Tells of a commit on demand; lines are given by their places for blocks. [`stored`] must follow.
+/// `find`: an object of that memory.
 ///
 /// # Errors
 /// `NotFound`: a line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it
@@ -113,7 +113,7 @@ impl Attached {
         self.expect_together(objects, TransactionError::BlockClasses)
     }
 
-    /// The number of its memory of objects on demand; 0: its commits are durable.
+    /// 0: its commits are durable.
     pub(crate) fn demand(&self) -> usize {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
     }
@@ -132,10 +132,6 @@ impl Attached {
         room.map_err(|cause| self.error("commit a block on", cause))
     }
 
-    /// Waits until all commits of blocks are durable.
-    ///
-    /// # Errors
-    /// Commits may be lost.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = match self.class {
             Class::OnDemand => self.space.sync(self.space.last()),

@@ -43,8 +43,7 @@ impl Pairs {
         unsafe { pairs::repaired(self.place(offset)) }.ok_or(Damaged)
     }
 
-    /// The lines of pairs in which the line of words at this offset changes. The caller owns that
-    /// line.
+    /// The caller owns the line at this offset.
     ///
     /// # Panics
     /// There is no such line.
@@ -188,7 +187,7 @@ impl Words {
         self.objects.load(Ordering::Acquire).is_null()
     }
 
-    /// Loads a word while some object has check words. Out of line, so that `load` is inlined.
+    /// Out of line, so that `load` is inlined.
     ///
     /// # Safety
     /// As for [`Memory::load`].

@@ -32,7 +32,7 @@ pub(super) struct Demand {
     pub(super) group: Arc<Group>,
     bounds: Arc<Bounds>,
     groups: Arc<Groups>,
-    /// Most marked lines that the machine's guard permits: [`UNBOUNDED`] without one.
+    /// [`UNBOUNDED`] without a guard.
     budget: AtomicU64,
     measured: Mutex<(u64, u64)>,
     /// An epoch failed: memory is ahead of the pool for good.
@@ -79,7 +79,7 @@ impl Demand {
         self.left.store(true, Ordering::Release);
     }
 
-    /// The last object is detached; memory without an entry is not needed.
+    /// Memory without an entry is not needed.
     pub(super) fn end(&self) {
         let is_told =
             || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));
@@ -138,7 +138,7 @@ impl Demand {
         self.pending() + lines <= self.bound(commits, self.pending())
     }
 
-    /// Most lines of an epoch with some; an empty one takes as many as fit.
+    /// An empty epoch takes as many as fit.
     fn bound(&self, commits: &Commits, before: u64) -> u64 {
         let fitting = commits.fitting();
         if before == 0 { fitting } else { fitting.min(self.bounds.lines()) }
@@ -153,7 +153,7 @@ impl Demand {
         Ok(())
     }
 
-    /// Logs the commit of this number. `NoRoom`: nothing happened; an epoch must come first.
+    /// `NoRoom`: nothing happened; an epoch must come first.
     #[inline]
     pub(super) fn log<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
@@ -198,8 +198,7 @@ impl Demand {
         Ok(())
     }
 
-    /// Reserves room for marked lines in the epoch. Returns whether the commit exceeds the guard's
-    /// bound, and must be durable on return.
+    /// Returns whether the commit exceeds the guard's bound, and must be durable on return.
     #[cold]
     fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();
@@ -235,7 +234,6 @@ impl Entry<'_> {
         self.log.put(self.count - 1, &Logged { object: view.object, offset, mask, words })
     }
 
-    /// Logs a line of words with check words, as one or two lines.
     #[cold]
     fn put_pairs(&mut self, view: &View, pairs: &Pairs, offset: u64, change: (u64, &[u64; 8])) -> bool {
         pairs.changed(offset, change).all(|line| self.put(view, line.offset, line.mask, &line.words))

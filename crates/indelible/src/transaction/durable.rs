@@ -45,8 +45,7 @@ impl Durable {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Logs a block's commit on demand; returns its number. The caller calls
-    /// [`stored`](Sink::stored) next. `NoRoom`: nothing happened; [make
+    /// The caller calls [`stored`](Sink::stored) next. `NoRoom`: nothing happened; [make
     /// room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,

@@ -66,8 +66,6 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// `len` bytes, closed, at the `own` address, with `room` to grow; transactions have them at
-    /// `view`, with check words if `pairs`.
     pub(super) fn new(
         own: usize,
         (view, pairs): (usize, bool),
@@ -109,11 +107,10 @@ pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
 
-/// Closes all exposed pages. `store` gets each changed word, by its own address; the first error is
-/// returned.
+/// `store` gets each changed word, by its own address.
 ///
 /// # Errors
-/// That of `store`.
+/// The first of `store`.
 pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> Result<(), Cause> {
     if TO.compare_exchange(process::thread_id(), 0, AcqRel, Relaxed).is_err() {
         return Ok(());
@@ -153,10 +150,10 @@ fn changed(
 }
 
 impl Slot {
-    /// Copies words to the object's own address. `false`: one is damaged beyond repair.
+    /// `false`: a word is damaged beyond repair.
     ///
     /// # Safety
-    /// They are open there, and no other code touches them.
+    /// The words are open there, and no other code touches them.
     unsafe fn copy(&self, words: Range<usize>) -> bool {
         let (own, view) = (self.own.load(Relaxed), self.view.load(Relaxed));
         let to = |at| with_exposed_provenance_mut::<u64>(own + at);
@@ -177,10 +174,10 @@ impl Slot {
         })
     }
 
-    /// The transactions' word at an offset. `None`: it is damaged beyond repair.
+    /// `None`: damaged beyond repair.
     ///
     /// # Safety
-    /// There is one, and no thread stores to it.
+    /// There is a word, and no thread stores to it.
     unsafe fn word(&self, at: usize) -> Option<u64> {
         let view = self.view.load(Relaxed);
         // SAFETY: the caller's promise.
@@ -211,8 +208,7 @@ fn shut(pages: Range<usize>) {
     }
 }
 
-/// Closes pages in place, or ends the process, which would otherwise load uncommitted values from
-/// open pages.
+/// Ends the process rather than show uncommitted values in open pages.
 fn protect_or_die(addr: usize, len: usize) {
     // SAFETY: pages at an object's own address (2), to which no code has references.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
@@ -220,7 +216,6 @@ fn protect_or_die(addr: usize, len: usize) {
     }
 }
 
-/// Exposes the page at an address, if it is an object's, and this the thread that may touch it.
 fn expose(addr: usize) -> Verdict {
     if TO.load(Acquire) != process::thread_id() {
         return Verdict::Foreign;
@@ -243,8 +238,7 @@ fn expose(addr: usize) -> Verdict {
     Verdict::Foreign
 }
 
-/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, all pages
-/// up to the nearest open one. Returns the opened pages.
+/// At the limit of mappings, all pages up to the nearest open one. Returns the opened pages.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
     // SAFETY: closed pages at the object's own address (2), to which no code has references.

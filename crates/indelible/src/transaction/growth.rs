@@ -24,8 +24,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const ALIGN: usize = PAGE;
 
 impl Home {
-    /// Grows the object until its heap has room for such a block. `None`: it did; else the limit
-    /// met.
+    /// Returns the limit met if the heap still lacks room.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.

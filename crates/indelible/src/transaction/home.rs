@@ -91,8 +91,7 @@ impl Home {
     }
 }
 
-/// Fails to compile unless a `T` can be a value in a block: it has cells alone, whatever the block
-/// is used for next.
+/// Fails to compile unless a `T` has cells alone, whatever the block is used for next.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
     assert!(

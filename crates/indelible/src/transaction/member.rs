@@ -38,7 +38,7 @@ impl Member {
     }
 
     /// For the thread's first transaction in the space, within another's action, and while the
-    /// thread ends. Its other commits are unknown here, so it relies on all commits so far.
+    /// thread ends: it relies on all commits so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
@@ -67,8 +67,7 @@ fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
-/// The last commit that this thread made or read, or, if unknown, of the space; it may not be
-/// durable.
+/// If unknown, the last of the space; it may not be durable.
 pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
     Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }

@@ -14,13 +14,11 @@ use indelible_stm::{CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
 use std::sync::Arc;
 
-/// A transaction of this thread, running, or waiting to be run [`again`](OpenTx::again). Dropping
-/// it undoes it.
+/// Running, or waiting to be run [`again`](OpenTx::again). Dropping it undoes it.
 pub(crate) struct OpenTx {
     inside: Option<Inside>,
     member: Member,
     objects: Vec<Arc<Home>>,
-    /// Whether its commit is durable, also among objects on demand.
     strict: bool,
     generation: u32,
     conflicted: bool,
@@ -29,10 +27,6 @@ pub(crate) struct OpenTx {
 }
 
 impl OpenTx {
-    /// Begins a transaction on these objects of one pool.
-    ///
-    /// # Errors
-    /// As for [`transaction`](crate::transaction()).
     pub(crate) fn begin(objects: Vec<Arc<Home>>) -> Result<OpenTx> {
         let Some(first) = objects.first().map(|home| &home.attached) else {
             return Err(Error::new("begin a transaction", TransactionError::NoObject));
@@ -82,10 +76,10 @@ impl OpenTx {
         self.conflicted
     }
 
-    /// Undoes its changes, and begins it again, after a while if it met a conflict.
+    /// Waits a while after a conflict.
     ///
     /// # Errors
-    /// As for [`begin`](OpenTx::begin): it is over.
+    /// As for [`transaction`](crate::transaction()): it is over.
     pub(crate) fn again(&mut self) -> Result<()> {
         if self.inside.is_some() {
             self.stop(self.conflicted && self.full.is_none());
@@ -97,8 +91,6 @@ impl OpenTx {
         self.start()
     }
 
-    /// Fills `into` with bytes of the transaction's objects.
-    ///
     /// # Errors
     /// `Conflict`: it must be run again. `NotAttached`: there is no byte, or not so many. `Forked`.
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
@@ -117,8 +109,6 @@ impl OpenTx {
         })
     }
 
-    /// Changes bytes of the transaction's objects, if it commits.
-    ///
     /// # Errors
     /// As for [`read`](OpenTx::read).
     pub(crate) fn write(&mut self, address: usize, bytes: &[u8]) -> Result<()> {
@@ -150,10 +140,6 @@ impl OpenTx {
         })
     }
 
-    /// See [`Tx::on_abort`](crate::Tx::on_abort).
-    ///
-    /// # Errors
-    /// `Conflict`: it must be run again.
     pub(crate) fn on_abort(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
         self.step(|running| {
             running.on_abort(action);
@@ -161,10 +147,6 @@ impl OpenTx {
         })
     }
 
-    /// See [`Tx::alone`](crate::Tx::alone).
-    ///
-    /// # Errors
-    /// `Conflict`: it must be run again. `ClassMismatch`: the objects are on demand.
     pub(crate) fn alone(&mut self) -> Result<()> {
         if self.first().space.demand().is_some() {
             return Err(self.first().error("run a transaction alone on", TransactionError::AloneOnDemand));
@@ -172,8 +154,7 @@ impl OpenTx {
         self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
     }
 
-    /// Commits. `false`: it met a conflict, or needed more room in the log, which it has now; it
-    /// must be run again.
+    /// `false`: it must be run again, after a conflict or with more room in the log.
     ///
     /// # Errors
     /// As for [`transaction`](crate::transaction()): it is over.
@@ -223,8 +204,7 @@ impl OpenTx {
         room.map_or_else(|cause| Err(first.error("commit a transaction on", cause)), |()| Ok(false))
     }
 
-    /// Calls `what` with the heap at an address, and its words. If it lacks room, it grows before
-    /// the transaction is run again, or at once if that is alone.
+    /// A heap without room grows before the transaction is run again, or at once if that is alone.
     pub(super) fn in_heap<R>(
         &mut self,
         address: usize,

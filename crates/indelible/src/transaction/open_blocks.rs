@@ -49,8 +49,7 @@ impl Home {
         self.words.free(words, block as u64)
     }
 
-    /// The root of this name and type; a new one has `size` zero bytes, and makes a heap of a blank
-    /// object.
+    /// A new root has `size` zero bytes, and makes a heap of a blank object.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -72,8 +71,7 @@ impl Home {
 }
 
 impl OpenTx {
-    /// Allocates a block in the heap of the object at `beside`, if the transaction commits. Returns
-    /// its address.
+    /// Allocates in the heap of the object at `beside`.
     ///
     /// # Errors
     /// `Conflict`: the transaction must be run again, perhaps after growth. `HeapFull`: it does not
@@ -83,8 +81,6 @@ impl OpenTx {
         self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
     }
 
-    /// Frees the block at an address, if the transaction commits.
-    ///
     /// # Errors
     /// `Conflict`: it must be run again. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was
     /// freed.
@@ -92,8 +88,8 @@ impl OpenTx {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }
 
-    /// The root of this name and type in the heap of the object at `beside`; a new one has this
-    /// size and alignment, and is zeros.
+    /// Finds a root in the heap of the object at `beside`; a new root has this size and alignment,
+    /// and is zeros.
     ///
     /// # Errors
     /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has other contents; `NotAHeap`: it was

@@ -27,8 +27,7 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if available;
-    /// [filled](Self::fill) from the writer's object later.
+    /// Whole pages, with addresses for `room` bytes if available; [filled](Self::fill) later.
     pub(super) fn new(len: usize, room: usize) -> Result<Outside, Cause> {
         let failed = |source: io::Error| MappingError::Io { addr: 0, len, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

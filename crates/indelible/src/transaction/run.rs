@@ -26,7 +26,6 @@ pub struct Tx<'t> {
     pub(super) objects: &'t [&'t dyn Transactional],
     range: Range<usize>,
     pub(super) generation: u32,
-    /// It met a conflict: it is run again, whatever the closure returns.
     pub(super) conflicted: bool,
     /// A heap lacks room, and may grow: then it is run again, whatever the closure returns.
     pub(super) full: Option<Full>,
@@ -159,8 +158,6 @@ enum Attempt<R, E> {
     Short(u64),
 }
 
-/// Runs the closure once, and commits.
-///
 /// # Errors
 /// The commit failed, and the transaction cannot be run again.
 fn attempt<R, E: From<Error>>(
@@ -216,7 +213,6 @@ fn attempt<R, E: From<Error>>(
 
 struct Ends<'a> {
     thread: &'a mut Thread,
-    /// Whether it is run again; `None`: it has ended.
     again: Option<bool>,
 }
 

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 /// After the last detach, an attach starts fresh, also after a failure.
 pub(super) struct Space {
-    /// The one kind of users: all that share data have one memory of words.
+    /// All users that share data have one memory of words.
     users: OnceLock<Users>,
     pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
@@ -83,7 +83,6 @@ impl Space {
         self.class
     }
 
-    /// Whether these users may have the pool's objects: only one kind at a time may.
     pub(super) fn claim(&self, users: Users) -> Result<(), Cause> {
         if *self.users.get_or_init(|| users) == users {
             Ok(())
@@ -137,8 +136,8 @@ impl Space {
         self.leaving.objects().contains(&object)
     }
 
-    /// Publishes the commits of an object on demand, and detaches it; after a failure it stays
-    /// until an epoch publishes them: see [`leaving`](super::leaving).
+    /// After a failure the object stays until an epoch publishes its commits: see
+    /// [`leaving`](super::leaving).
     ///
     /// # Errors
     /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of
@@ -165,7 +164,6 @@ impl Space {
         (writer, flushed.map_err(Cause::from))
     }
 
-    /// Occasionally frees lists that attaches and detaches replaced.
     fn forget_lists(&self) {
         if self.stm.memory().has_many()
             && let Ok(_alone) = self.stm.thread().alone()

@@ -197,7 +197,6 @@ impl<'t> Tx<'t> {
         self.whole(allocated)
     }
 
-    /// Undoes the transaction at its end if a collection failed in the middle of a change.
     fn whole<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             self.failed.get_or_insert_with(|| error.clone());
@@ -252,8 +251,8 @@ impl<'t> Tx<'t> {
         self.in_heap(home, "inspect a block of", |heap, words| heap.size_of(words, pointer.address()))
     }
 
-    /// Calls `what` with a heap and its words. If the heap lacks room, it grows, and `what` is
-    /// called again: now if the transaction is alone, else as it is run again.
+    /// A heap without room grows, and `what` is called again: now if the transaction is alone, else
+    /// as it is run again.
     pub(super) fn in_heap<R>(
         &mut self,
         home: &Home,

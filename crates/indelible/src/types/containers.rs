@@ -17,7 +17,7 @@ pub(crate) const REMOVED: u8 = 0x80;
 
 pub(crate) const KEYS: usize = 15;
 pub(crate) const LEAST: usize = KEYS / 2;
-/// Levels of an ordered map at most: more keys than 64 bits can address.
+/// More keys than 64 bits can address.
 pub(crate) const LEVELS: usize = 16;
 
 /// Bytes of a node before its keys: count, level.

@@ -15,7 +15,6 @@ fn len(block: u64) -> u64 {
     if block == BLOCKS - 1 { 16 } else { BLOCK }
 }
 
-/// Block, index, value.
 type Word = (u64, u64, u64);
 type Case<'c> = (&'c str, &'c [Word], &'c str);
 

@@ -7,7 +7,6 @@ use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// How values of one type (here) relate to those of another (there).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Same,
@@ -17,7 +16,6 @@ pub(crate) enum Relation {
 }
 
 impl Description {
-    /// `None`: the same values. `self` is "here".
     pub(crate) fn difference(&self, other: &Description) -> Option<String> {
         Comparison::new(self, other, false).run().err()
     }
@@ -94,7 +92,6 @@ struct Comparison<'d> {
     there: &'d Description,
     growth: bool,
     follows: bool,
-    /// Additions, in order.
     grown: Vec<String>,
     met: HashSet<(TypeId, TypeId)>,
     pending: Vec<Task>,

@@ -5,7 +5,7 @@ use indelible_store::Mutant;
 use indelible_store::format::checksum;
 use std::borrow::Cow;
 
-/// Version of the collections' formats: part of every fingerprint.
+/// Part of every fingerprint.
 pub(crate) const VERSION: u32 = 1;
 /// Version of types with byte keys, which version 1 hashed one by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
@@ -29,7 +29,7 @@ fn of_version(text: &str, version: u32) -> u128 {
     half(1) << 64 | half(2)
 }
 
-/// Whether a mutant breaks fingerprints, so that they must not be cached.
+/// Then fingerprints must not be cached.
 pub(crate) fn fingerprints_are_broken() -> bool {
     Mutant::NestingIgnored.is_on() || Mutant::OrderIgnored.is_on()
 }

@@ -58,7 +58,6 @@ pub(super) struct Target<'w> {
 }
 
 pub(super) struct Follow<'w> {
-    /// Address and length of the used block around an address.
     pub(super) around: &'w dyn Fn(u64) -> Option<(u64, u64)>,
     pub(super) pending: Vec<Target<'w>>,
     pub(super) walked: Ranges,
@@ -152,12 +151,10 @@ impl<'w> Follow<'w> {
         left.is_some()
     }
 
-    /// `false`: visited before.
     pub(super) fn meet(&mut self, slot: u64) -> bool {
         self.met.insert(slot)
     }
 
-    /// `false`: reported before.
     pub(super) fn tell(&mut self, place: u64, what: &'static str) -> bool {
         self.told.insert((place, what))
     }

@@ -1,6 +1,5 @@
 //! The bytes that a walk goes through, by their addresses.
 
-/// An object's bytes, and the address at which they are or would be mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory<'m> {
     pub(crate) base: u64,
@@ -24,7 +23,7 @@ impl<'m> Memory<'m> {
         Some(std::array::from_fn(word))
     }
 
-    /// Whether `len` > 0 bytes at `address` lie in the object, aligned.
+    /// `len` > 0.
     pub(super) fn holds(&self, address: u64, len: u64, align: u64) -> bool {
         len > 0 && address.is_multiple_of(align) && self.get(address, len).is_some()
     }

@@ -108,7 +108,7 @@ pub(crate) enum Kind {
         name: String,
         of: TypeId,
     },
-    /// A link to a chain of blocks, by which later program versions extended a struct.
+    /// A link to a chain of blocks.
     Extensions,
     Lock {
         word: &'static str,

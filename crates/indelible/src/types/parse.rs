@@ -47,7 +47,6 @@ fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
     Ok(Description { types, root })
 }
 
-/// Tag bytes as numbers, sorted; or a duplicate tag's name.
 fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, usize)>, &str> {
     let unused = 128 - 8 * bytes as u32;
     let tag = |variant: &Variant| ((variant.number as u128) << unused) >> unused;
@@ -64,7 +63,6 @@ struct Parser<'t> {
     word: usize,
     types: Vec<Type>,
     defined: Vec<TypeId>,
-    /// Pointers, by number.
     pointers: Vec<TypeId>,
 }
 
@@ -222,7 +220,6 @@ impl<'t> Parser<'t> {
         self.made(Kind::Lock { word, value })
     }
 
-    /// A name with size and alignment. A generic name with several arguments contains blanks.
     fn head(&mut self, first: &str) -> Result<String> {
         let open = |word: &str| word.matches('<').count() as i64 - word.matches('>').count() as i64;
         let (mut head, mut depth) = (first.to_owned(), open(first));
@@ -349,7 +346,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `name=number`.
     fn variant(&mut self, word: &str, tag: u64) -> Result<Variant> {
         let parts =
             word.split_once('=').and_then(|(name, number)| Some((name, number.parse::<i128>().ok()?)));

@@ -81,8 +81,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Follows described pointers; `around`: address and length of the used block around an
-    /// address.
     pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
@@ -347,7 +345,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// A chain of extensions, which own nothing in any version.
     fn extensions(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
         let Some([mut block]) = self.memory.words(at) else { return false };
         self.visitor.link(at);

@@ -265,7 +265,6 @@ impl Inner {
         read(&self.pool, &name_of(&self.id))
     }
 
-    /// A slot's attached object; an unknown slot is searched in the view once more.
     pub(super) fn with_slot<R>(
         &self,
         slot: usize,

@@ -186,7 +186,7 @@ impl Entry {
         }
     }
 
-    /// Frees the addresses for the object. A touch meanwhile is answered as any other.
+    /// A touch meanwhile is answered as any other.
     pub(super) fn give_way(&mut self) {
         if let Memory::Reserved { mapping, .. } = &mut self.memory {
             *mapping = None;
@@ -240,7 +240,6 @@ impl Entry {
         }
     }
 
-    /// Detaches the object, and reserves its addresses again: unpsynced stores are lost.
     pub(super) fn end(&mut self) {
         if !self.is_attached() {
             return;

@@ -32,7 +32,6 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
     bytes
 }
 
-/// The set slots.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
     SLOTS.all(bytes)?.filter_map(|(slot, entry)| entry.map(|entry| read(slot, entry))).collect()
 }

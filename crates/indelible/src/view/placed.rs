@@ -6,9 +6,8 @@ use crate::pool::Pool;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Objects by ID and address, so that a new one is compared with its neighbours alone. Addresses
-/// are as of the view's opening or the slot's setting: destroyed and moved objects are found out
-/// when they conflict.
+/// Addresses are as of the view's opening or the slot's setting: destroyed and moved objects are
+/// found out when they conflict.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,
@@ -19,7 +18,6 @@ pub(super) struct Placed {
 #[derive(Debug)]
 struct Object {
     target: [u8; 16],
-    /// Empty: the object is gone.
     addresses: Range<u64>,
 }
 

@@ -160,8 +160,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(None)
     }
 
-    /// Inserts branches before a way's key, until the hash's way differs from that key's; returns
-    /// the former.
+    /// Returns the key where the ways part.
     fn part<'t>(
         &self,
         tx: &mut Tx<'t>,

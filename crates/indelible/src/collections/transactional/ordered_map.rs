@@ -204,7 +204,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         self.outermost(tx, fits, |node| &node.right, |node| &node.left)
     }
 
-    /// The suitable key nearest to the unsuitable ones, all on one side.
     fn outermost(
         &self,
         tx: &mut Tx<'_>,

@@ -93,7 +93,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     }
 }
 
-/// A word of a description, with C's name for a number in front of it: names are a part of a type.
+/// With C's name for a number in front of it: names are a part of a type.
 fn as_in_c(word: &str) -> String {
     let (letter, bits) = word.split_at(word.len().min(1));
     match (letter, bits) {

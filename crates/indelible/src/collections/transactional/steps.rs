@@ -6,7 +6,6 @@ use crate::transaction::Tx;
 pub(super) struct Steps(u64);
 
 impl Steps {
-    /// At most the blocks of the cell's heap.
     pub(super) fn of<C>(tx: &Tx<'_>, cell: &C) -> Result<Steps> {
         tx.most_blocks(cell).map(Steps)
     }

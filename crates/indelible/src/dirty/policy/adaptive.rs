@@ -23,8 +23,8 @@ pub(crate) struct Adaptive {
 }
 
 impl Adaptive {
-    /// Protecting at the scan saves `calls` calls; each page that changes again then costs a fault,
-    /// as dear as a call. Changing policy also costs: a scan must find the unprotected pages anew.
+    /// Protecting at the scan saves `calls` calls; each page that changes again costs a fault
+    /// instead.
     fn decide(&mut self, calls: usize) {
         if self.again + calls > 0 {
             self.protects_at_scan =

@@ -62,7 +62,6 @@ pub(super) trait ScanPolicy: Policy {
 
 /// Advice for a backend whose faults a signal handler takes.
 pub(super) trait FaultPolicy: Policy {
-    /// Beyond that it also makes neighbours writable.
     fn splits(&mut self, most: usize) -> usize;
 
     fn protects_all(&mut self, runs: usize) -> bool;

@@ -8,11 +8,11 @@
 
 use std::time::Duration;
 
-/// Nanoseconds of a scan that are free: about ten empty scans.
+/// About ten empty scans.
 const FREE_NS: u64 = 3_000;
-/// Nanoseconds of a scan due to each dirty page: about a comparison.
+/// About a comparison.
 const PER_DIRTY_NS: u64 = 250;
-/// Upper bound of nanoseconds to scan a page; caps the charge for a preempted scan.
+/// Caps the charge for a preempted scan.
 const PER_PAGE_NS: u64 = 4;
 /// Costs of a renewal, of a full and a sparse page table, and of refaulting a page.
 const RENEW_NS: u64 = 12_000;
@@ -26,7 +26,6 @@ pub(super) struct Reclaim {
     threshold: u64,
     floor: Option<u64>,
     last: u64,
-    /// At the last drop: the latest cost, the price, and the savings since.
     before: u64,
     paid: u64,
     saved: u64,

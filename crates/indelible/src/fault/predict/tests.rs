@@ -61,7 +61,6 @@ fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     out
 }
 
-/// Tiles of 32 columns of 4-byte numbers, each from top to bottom.
 fn tiles(side: usize) -> Vec<usize> {
     let columns = (0..side).step_by(32);
     columns.flat_map(|column| (0..side).map(move |row| (row * side + column) * 4 / 4096)).collect()
@@ -140,7 +139,6 @@ fn pages_at_random_are_hardly_predicted() {
     }
 }
 
-/// Each touch faults because the program outruns filling. No page is predicted twice.
 #[test]
 fn pages_that_come_late_are_predicted_once() {
     for depth in [PredictionDepth::Pages(1), PredictionDepth::Pages(8), PredictionDepth::Auto] {

@@ -34,7 +34,6 @@ use crate::sys::signal;
 use table::Slot;
 
 pub(crate) trait Owner: Send + Sync {
-    /// Returns whether the range is mapped. A window looks for new ranges in it.
     fn touched(&self, number: usize) -> bool;
 }
 
@@ -115,13 +114,11 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Lets `owner` answer touches of an inaccessible range, under this number. `OutOfMemory`: too
-    /// many ranges.
+    /// `OutOfMemory`: too many ranges.
     pub(crate) fn new(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, false, owner, number)
     }
 
-    /// As [`new`](Reserved::new), for unmapped addresses in which ranges may appear.
     pub(crate) fn window(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, true, owner, number)
     }

@@ -25,7 +25,6 @@ const SLOTS: usize = 256;
 const CHUNKS: usize = 1024;
 
 const FREE: u32 = 0;
-/// Reserved, not mapped.
 const RESERVED: u32 = 1;
 const ASKED: u32 = 2;
 const MAPPED: u32 = 3;
@@ -41,8 +40,7 @@ pub(super) static BELL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static ANSWERS: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
-    /// The slot of this thread's last retry, and its count of mappings then. No destructor:
-    /// handlers use it.
+    /// No destructor: handlers use it.
     static AGAIN: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
@@ -122,7 +120,6 @@ impl Slot {
         self.state.load(Ordering::SeqCst) == ASKED && !fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
 
-    /// Asks for the mapping, waits, and returns whether to retry. Async-signal-safe.
     fn ask(&self) -> Verdict {
         let mut asked = false;
         let mut turns = 0;

@@ -4,8 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::far::FarTarget;
 use crate::pool::{Pool, Stat};
 
-/// The object that a built-in resolver finds for a name, if any. `None`: no such resolver is built
-/// in.
+/// `None`: no such built-in resolver; `Some(None)`: no such object.
 pub(crate) fn built_in(pools: &[Pool], resolver: &str, name: &str) -> Result<Option<Option<FarTarget>>> {
     Ok(Some(match resolver {
         "name" => by_name(pools, name)?,

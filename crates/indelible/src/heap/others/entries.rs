@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(in super::super) struct OtherObjects {
     known: Mutex<Option<Entries>>,
-    /// The leaf of the entry found last, one of the heap's own pages: its number plus one, above 40
-    /// bits of its page. Leaves do not move.
+    /// The leaf of the entry found last: its number plus one, above 40 bits of its page. Leaves do
+    /// not move.
     leaf: AtomicU64,
 }
 
@@ -25,7 +25,6 @@ const PAGE_BITS: u32 = 40;
 #[derive(Debug, Default)]
 struct Entries {
     numbers: HashMap<FarEntry, u32>,
-    /// Unused numbers up to the highest.
     free: Vec<u32>,
 }
 
@@ -43,8 +42,7 @@ impl OtherObjects {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry, if it names its object by ID and lies in the leaf used last. Without a lock: no
-    /// thread changes the table meanwhile.
+    /// Without a lock: no thread changes the table meanwhile.
     #[inline]
     pub(in super::super) fn entry_near(&self, shared: &Shared, index: u32) -> Option<FarEntry> {
         let number = u64::from(index) / FAR_ENTRIES as u64 + 1;

@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
         Ok(Some(Table { directory, page, head }))
     }
 
-    /// The table, made if missing. The heap's lock is held, as by all functions that store.
+    /// The heap's lock is held, as by all functions that store.
     pub(super) fn open_or_make(inner: &mut Inner, shared: &'a Shared) -> Result<Table<'a>> {
         let directory = Directory::open(&shared.window)?;
         if let Some(table) = Table::open(directory)? {
@@ -101,8 +101,7 @@ impl<'a> Table<'a> {
         self.head.count.load(Relaxed) as u32
     }
 
-    /// An entry's slot, up to [`count`](Table::count), and its offset; `None` if its leaf was never
-    /// made.
+    /// `None`: its leaf was never made.
     pub(super) fn slot(&self, index: u32) -> Result<Option<(&'a FarSlot, u64)>> {
         if index == 0 || index > self.count() {
             return Ok(None);
@@ -123,8 +122,7 @@ impl<'a> Table<'a> {
         Ok(Some((own_page(&self.directory, page)?, page * PAGE)))
     }
 
-    /// Shows each slot up to [`count`](Table::count), and its offset, by leaves; an unreadable leaf
-    /// is one error.
+    /// An unreadable leaf is one error.
     pub(super) fn each(&self, mut see: impl FnMut(u32, Result<Option<(&'a FarSlot, u64)>>)) {
         let (count, entries) = (self.count(), FAR_ENTRIES as u32);
         for first in (0..=count).step_by(FAR_ENTRIES) {
@@ -243,7 +241,6 @@ fn names_page_of(slot: &FarSlot) -> Option<u64> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Common,
-    /// Only its first pointers use it. A retargeted entry is private.
     Private,
 }
 

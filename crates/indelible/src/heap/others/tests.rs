@@ -15,8 +15,7 @@ fn by_id(id: u32) -> FarEntry {
 /// Repeated objects, as by retargeting: an attachment remembers of a table in proportion to these.
 const OBJECTS: u32 = 1000;
 
-/// Uses the code below `far_index`, which would keep gigabytes in memory; one entry per leaf is
-/// added: half a gigabyte.
+/// One entry per leaf is added below `far_index`, which would keep gigabytes in memory.
 #[test]
 fn the_last_entry_has_number_2_24_less_1() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Zeros for an object of `size` bytes, at least one, without memory for zero pages.
+    /// Zero pages take no memory.
     pub(super) fn new(size: u64) -> Result<Image, MappingError> {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };

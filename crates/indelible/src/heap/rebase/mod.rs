@@ -13,8 +13,7 @@ use indelible_store::format::PAGE;
 use indelible_store::format::entry::{FLAG_ECC, FLAG_POSITION_INDEPENDENT};
 use indelible_store::store::{Attributes, Revived};
 
-/// Magic of a Python package's array (crates/python/FORMAT.md), whose elements are never addresses;
-/// its version follows.
+/// Magic of a Python package's array (crates/python/FORMAT.md); its version follows.
 const ARRAY: [u8; 8] = *b"PMO-NDAR";
 
 impl Pool {

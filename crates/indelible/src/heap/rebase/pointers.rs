@@ -73,7 +73,7 @@ fn pinned<T>(why: String) -> Result<T, HeapError> {
     Err(HeapError::Pinned { why })
 }
 
-/// Addresses of all address words of the heap in an object of `size` bytes at `base`, ascending.
+/// Ascending.
 pub(super) fn find(image: &Image, base: u64, size: u64) -> Result<Vec<u64>, HeapError> {
     image.with_heap(size, |heap, mapped| {
         sound(&heap.check())?;

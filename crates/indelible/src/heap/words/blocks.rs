@@ -25,7 +25,7 @@ enum Block {
 }
 
 impl WordHeap {
-    /// Offset of a block of `size` arbitrary bytes at a multiple of `align`, at most a page.
+    /// `align`: at most a page.
     ///
     /// # Errors
     /// A conflict; `Full`, `Damaged`.
@@ -36,8 +36,7 @@ impl WordHeap {
         }
     }
 
-    /// Runs `what`, again with the object's new bytes, or the pages of empty spans, if there was no
-    /// room.
+    /// Without room, again with the object's new bytes, or the pages of empty spans.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Groups of threads with a common starting place.
 const GROUPS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +30,6 @@ struct Shared {
     spans: [BTreeSet<u64>; CLASSES],
     unseen: u64,
     roots: BTreeSet<u64>,
-    /// Spans made per class, which decides the next one's length.
     made: [usize; CLASSES],
 }
 
@@ -89,7 +87,6 @@ impl Hints {
         })
     }
 
-    /// A root begins at an offset, unless its transaction is undone.
     pub(super) fn add_root(&self, offset: u64) {
         self.shared().roots.insert(offset);
         self.bounds[0].fetch_min(offset, SeqCst);
@@ -101,7 +98,7 @@ impl Hints {
         self.looked.store(true, SeqCst);
     }
 
-    /// Whether a root may begin in these bytes. `None`: the roots were not read yet.
+    /// `None`: the roots were not read yet.
     pub(super) fn may_have_root(&self, bytes: Range<u64>) -> Option<bool> {
         if !self.looked.load(SeqCst) {
             return None;

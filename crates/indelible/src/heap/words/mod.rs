@@ -58,7 +58,6 @@ impl WordHeap {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Sets the object's length. Transactions take in the new bytes when needed.
     pub(crate) fn lengthen(&self, len: usize) {
         self.len.fetch_max(len, Ordering::AcqRel);
     }

@@ -15,7 +15,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl WordHeap {
-    /// Makes a heap of a blank object, or takes in the object's new bytes.
     pub(crate) fn open(&self, words: &mut impl Words) -> Result<(), Cause> {
         self.prepare(words, |window| match Directory::open(&window) {
             Ok(directory) => match directory.extend() {
@@ -60,8 +59,7 @@ impl WordHeap {
         Ok(true)
     }
 
-    /// Runs `change` on copies of the pages that it accesses, and stores the words that it changed;
-    /// none if it fails.
+    /// Runs `change` on copies of pages, and stores the changed words; none if it fails.
     pub(super) fn prepare<R>(
         &self,
         words: &mut impl Words,

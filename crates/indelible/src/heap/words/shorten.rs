@@ -6,8 +6,6 @@ use crate::heap::directory::Directory;
 use crate::heap::layout::PAGE;
 
 impl WordHeap {
-    /// Shortens the heap to `size` bytes.
-    ///
     /// # Errors
     /// `Needs`: something beyond is in use, and the caller must drop the change. `Damaged`.
     pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {

@@ -95,8 +95,6 @@ impl WordSpan {
         self.data + number * self.size
     }
 
-    /// The block with the byte at this offset, and whether that is its first; `None` outside of all
-    /// blocks.
     pub(super) fn number(&self, offset: u64) -> Option<(u64, bool)> {
         let delta = offset.checked_sub(self.data)?;
         (delta / self.size < self.count).then_some((delta / self.size, delta % self.size == 0))

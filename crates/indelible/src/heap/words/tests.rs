@@ -72,7 +72,6 @@ fn sound(heap: &WordHeap, words: &mut Fake) {
     assert_eq!(heap.prepare(words, |window| Ok(check(&window))).unwrap(), []);
 }
 
-/// Random blocks against a model: none overlaps another, with any hints, and none is lost.
 fn against_model(len: u64, seen: Seen, seed: u64) {
     let (mut words, mut random) = (Fake::new(len, seen), Seeded::new(seed));
     let heap = heap(&mut words);
@@ -135,7 +134,6 @@ fn a_large_heap_has_a_directory_of_its_own() {
     sound(&longer, &mut words);
 }
 
-/// Arbitrary bytes: an error, or a block in the object.
 #[test]
 fn damaged_words_are_errors() {
     for seed in 0..200 {

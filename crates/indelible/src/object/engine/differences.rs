@@ -10,8 +10,7 @@ use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
 
 impl Core {
-    /// The first page that no psync covered. From there on the last psync has zeros, whatever a
-    /// failed psync wrote to the primary.
+    /// The last psync has zeros from this page on, whatever a failed psync wrote to the primary.
     pub(super) fn fresh(&self) -> Result<u64, Cause> {
         Ok(self.writer()?.published().div_ceil(PAGE as u64))
     }

@@ -39,7 +39,7 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object while others use its memory: its pages stay mapped throughout.
+    /// The object's pages stay mapped throughout.
     pub(crate) fn grow_beside(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         tracked.keep(size)?;

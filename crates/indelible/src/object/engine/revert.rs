@@ -38,8 +38,8 @@ impl Undo {
 }
 
 impl Core {
-    /// Undoes all stores since the last psync. After an error none is undone: everything is read
-    /// before the first store. The caller has the object exclusively.
+    /// After an error nothing is undone: everything is read before the first store. The caller has
+    /// the object exclusively.
     pub(crate) fn revert(&mut self) -> Result<(), Cause> {
         // Only the next attach tells whether the failed psync took effect.
         if self.writer()?.is_poisoned() {
@@ -77,8 +77,7 @@ impl Core {
     }
 }
 
-/// Tells the tracker that its reported pages equal the last psync. Pages for which that fails are
-/// reported again.
+/// Pages for which that fails are reported again.
 fn settle_undone(tracked: &mut Tracked, undone: &[Undo]) {
     tracked.changed.clear();
     tracked.unchanged.clear();

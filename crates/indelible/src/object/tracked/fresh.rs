@@ -10,8 +10,7 @@ use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::store::Writer;
 
-/// Never-psynced pages worth a straight write: below, two more barriers cost more than writing
-/// twice.
+/// Below, two more barriers cost more than writing twice.
 const DIRECT_FROM: u64 = 256;
 const PIECE: usize = 64 << 10;
 

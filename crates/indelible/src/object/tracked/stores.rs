@@ -22,8 +22,7 @@ pub(super) enum Stores {
 }
 
 impl Stores {
-    /// A service that fills pages must know beforehand whether it protects them: it finds stores
-    /// from the beginning.
+    /// A service that fills pages must know beforehand whether it protects them.
     pub(super) fn of(finding: Finding, params: &mut Params<'_>) -> Stores {
         match (finding, &params.source, params.rung) {
             (Finding::By(rung), ..) => {

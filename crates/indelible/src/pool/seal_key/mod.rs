@@ -172,7 +172,6 @@ impl SealKey {
     }
 }
 
-/// Makes a key of a secret, from here on kept out of core dumps and swap.
 fn made(key: impl FnOnce() -> Result<seal::SealKey, StoreError>) -> Result<SealKey> {
     made_of("use a seal key", key).map(|key| SealKey { key, anchor: None })
 }

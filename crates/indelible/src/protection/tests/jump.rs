@@ -50,7 +50,6 @@ fn jump() -> ! {
     unsafe { longjmp(BUFFER.load(Ordering::Relaxed), 1) }
 }
 
-/// Whether a jump left the call of `body`, which has nothing to drop.
 fn is_left(body: extern "C" fn(*mut c_void), domain: &Arc<Domain>) -> bool {
     let mut buffer = Buffer([0; 32]);
     BUFFER.store(&raw mut buffer, Ordering::Relaxed);

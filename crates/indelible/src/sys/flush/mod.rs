@@ -53,8 +53,7 @@ pub(crate) unsafe fn persist_copy(dst: *mut u8, src: &[u8]) {
     }
 }
 
-/// Copies through the caches and starts writing lines back; they stay cached where the CPU allows
-/// it. Durable after [`fence`].
+/// Starts writing lines back; they stay cached where the CPU allows it. Durable after [`fence`].
 ///
 /// # Safety
 /// As for [`persist_copy`].
@@ -99,7 +98,7 @@ pub(crate) unsafe fn persist_zeros(dst: *mut u8, len: usize) {
     }
 }
 
-/// Starts writing the range's lines back. Durable after [`fence`].
+/// Durable after [`fence`].
 ///
 /// # Safety
 /// The range is mapped.
@@ -143,8 +142,7 @@ pub(crate) fn fetch(at: *const u8, len: usize) {
     }
 }
 
-/// The lines in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`. `ahead`: the next
-/// two pages to compare, prefetched.
+/// Bit `i` for bytes `[64 i, 64 i + 64)`. `ahead`: the next two pages to compare, prefetched.
 ///
 /// # Safety
 /// Both are valid for reads of 4096 bytes.
