@@ -1,5 +1,4 @@
-//! Objects whose first bytes determine a minimal length: heaps, logs, views, security contexts, and
-//! the arrays of Python. A resize keeps the needed bytes.
+//! Objects whose first bytes determine a minimal length: a resize keeps the needed bytes.
 
 use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};

@@ -1,5 +1,4 @@
-//! Objects with a header and fixed-size entries: views (FORMAT.md, section 12) and security
-//! contexts (section 14).
+//! Objects with a header and fixed-size entries (FORMAT.md, sections 12 and 14).
 
 use std::ops::Range;
 

@@ -1,7 +1,5 @@
-//! Check, repair, upgrade and inspection, for pools that need not be fit to be opened.
-//!
-//! Each call opens the medium anew, so that its locks conflict with this process's open pools as
-//! with another process's.
+//! Check, repair, upgrade and inspection. Each call opens the medium anew, so that its locks
+//! conflict with this process's open pools as with another process's.
 
 use crate::backing::{Identity, Origin};
 use crate::contents::Contents;

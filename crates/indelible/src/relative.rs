@@ -1,5 +1,4 @@
 //! Self-relative pointers: valid wherever the bytes around them lie, as in copies of an object.
-//! Native pointers need the object's address, which it keeps from creation to destruction.
 
 use crate::plain::Plain;
 use std::fmt;

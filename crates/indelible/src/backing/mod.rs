@@ -1,8 +1,5 @@
-//! Shared backing: an object's memory as a file that outlives the process, and that can be mapped
-//! at several addresses.
-//!
-//! The file lies in tmpfs, or, if that is too small or missing, beside the pool. It is never
-//! trusted after a reboot.
+//! Shared backing: an object's memory as a file that outlives the process: on tmpfs, or, if that is
+//! too small or missing, beside the pool. It is never trusted after a reboot.
 //!
 //! Invariants:
 //! 1. A file is complete before it has a name: blocks reserved, header written, lock held. So
@@ -11,8 +8,8 @@
 //! 3. Nothing in a file is read before its type, owner, permissions, lock, size and header were
 //!    checked.
 //!
-//! The layer above holds the object's lock, and calls [`Backing::find`] before it makes a file. It
-//! drops mappings before their [`Backing`], which releases the file.
+//! The layer above holds the object's lock, calls [`Backing::find`] before it makes a file, and
+//! drops mappings before their [`Backing`].
 
 mod common;
 mod error;

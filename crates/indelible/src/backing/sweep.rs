@@ -1,8 +1,5 @@
-//! Finds and removes unneeded files: of earlier boots, and of dead processes whose objects moved
-//! on.
-//!
-//! A file is judged and removed under its lock. Its owner holds that lock from before the file has
-//! a name until it removes the file or dies, so the owner is gone.
+//! Finds and removes unneeded files. A file is judged and removed under its lock, which its owner
+//! holds from before the file has a name until it removes the file or dies.
 
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,7 @@
 //! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
 //! reference to the box is made). Each access checks whether the bytes there are a `T`.
 //!
-//! Deeply nested boxes wait in `WAITING` to be dropped before the thread's outermost drop of a box
-//! returns, also if one panics.
+//! Deeply nested boxes wait in `WAITING` for the thread's outermost drop of a box.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! Copies of many bytes take a few blocks and marks. Copying by elements marks each of them, so
-//! these tests notice it.
+//! Copies of many bytes take a few blocks and marks, not one per element.
 
 use super::{HeapRef, KeyHash, PHashMap, PString, PVec, StableHash};
 use crate::{Heap, Persist, Pool};

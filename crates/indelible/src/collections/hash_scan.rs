@@ -1,12 +1,10 @@
 //! Walks over a hash table in steps, between which it changes.
 //!
-//! A key's home is the group at which its search begins: the lowest bits of its hash above those
-//! that number the slots of a group, as many as the table's size takes. Homes are visited in the
-//! order of these bits reversed, and the cursor is a number of 64 reversed bits: *every key in the
-//! table whose reversed bits are below the cursor was given out, if it has been there since the
-//! walk began.* A home is all numbers that begin with its bits. In a grown table homes begin in the
-//! middle of an old one, in a shrunk one before the cursor: such a home is given out again as a
-//! whole.
+//! A key's home is the group at which its search begins. Homes are visited in the order of their
+//! bits reversed, and the cursor is a number of 64 reversed bits: *every key in the table whose
+//! reversed bits are below the cursor was given out, if it has been there since the walk began.* In
+//! a grown table homes begin in the middle of an old one, in a shrunk one before the cursor: such a
+//! home is given out again as a whole.
 //!
 //! The keys of a home lie in the groups that its search visits, up to the first one with a slot
 //! never used: removals keep that (`Table::release`).

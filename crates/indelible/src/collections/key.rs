@@ -1,7 +1,4 @@
-//! Keys: hashes that are the same in every build, and lookup by other types.
-//!
-//! std's `Hash` may feed a hasher other bytes in the next version of the language, and a map in an
-//! object outlives this one. FORMAT.md has the function.
+//! Keys: hashes that are the same in every build (FORMAT.md), and lookup by other types.
 
 use super::boxed::PBox;
 use super::persist::Persist;

@@ -1,8 +1,6 @@
-//! Description of a type's layout in an object, in words that are fingerprinted, and read by
-//! [`types`](crate::types).
-//!
-//! Types are walked depth first; each struct or enum gets a number when first met, and is named by
-//! it afterwards, so that recursion ends, and types of the same name differ.
+//! Description of a type's layout, in words that are fingerprinted, and read by
+//! [`types`](crate::types). Types are walked depth first, and numbered when first met, so that
+//! recursion ends, and types of the same name differ.
 
 use super::points_to::PointsTo;
 use crate::types::fingerprint;

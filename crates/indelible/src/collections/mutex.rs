@@ -2,8 +2,7 @@
 //!
 //! Invariant of both: only code that holds the lock, exclusively or shared, or that owns the lock
 //! value or borrows it exclusively, refers to the protected value. It has a block of its own, so
-//! that checking the lock (its pointer) does not touch the value, which other threads may be
-//! changing.
+//! that checking the lock does not touch the value.
 
 #![allow(unsafe_code)]
 

@@ -2,13 +2,13 @@
 //!
 //! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks
 //! its target beforehand, with [`lend`] or [`lent`]. A container marks its stores to its blocks
-//! itself, after the store, with [`stored`]; its own fields, behind a `&mut`, are marked already.
+//! after the store, with [`stored`]; its own fields, behind a `&mut`, are marked already.
 //!
 //! Invariants:
 //!
 //! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as
 //!    any value with that lifetime exists: all such values come from `Heap::root_mut` and its like,
-//!    which register the heap and keep it borrowed, so that it is neither moved nor dropped.
+//!    which register the heap and keep it borrowed.
 //! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
 //!    reference was made or the value was made or taken out; from then on only its own methods
 //!    changed it.

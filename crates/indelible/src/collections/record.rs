@@ -1,6 +1,5 @@
-//! Records: roots used by their types' descriptions alone, for interpreters and others without
-//! these types. A record consists of numbers, arrays, structs and far pointers: it owns nothing,
-//! and has no addresses in it.
+//! Records: roots used by their types' descriptions alone. A record consists of numbers, arrays,
+//! structs and far pointers: it owns nothing, and has no addresses in it.
 
 use super::place::HeapRef;
 use super::root_value::OldValue;

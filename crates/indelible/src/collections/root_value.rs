@@ -1,7 +1,5 @@
 //! A root's value, and its replacement by one of another type (docs/decisions/0035-retention.md).
-//!
-//! All of it is stores to the object: the heap is borrowed exclusively, so that no psync finds it
-//! half done. The root's record changes only once nothing can fail.
+//! The root's record changes only once nothing can fail.
 //!
 //! Invariants of [`RootValue`]:
 //!

@@ -1,7 +1,5 @@
-//! Distinguishes types at run time, also those that borrow a heap.
-//!
-//! The address of a type's function would not do: the linker merges functions of the same code, and
-//! may duplicate one.
+//! Distinguishes types at run time, also those that borrow a heap. The linker merges functions of
+//! the same code, so their addresses would not do.
 
 #![allow(unsafe_code)]
 

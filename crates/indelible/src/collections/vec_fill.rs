@@ -1,5 +1,4 @@
-//! Fills a [`PVec`] with many values: makes room and marks stores for all at once, so that plain
-//! bytes are copied in one piece.
+//! Fills a [`PVec`] with many values: makes room and marks stores for all at once.
 //!
 //! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at
 //! most the room, and not less than the vector's own length, which is updated only when the filling

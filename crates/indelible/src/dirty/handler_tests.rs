@@ -1,5 +1,4 @@
-//! The SIGSEGV handler beside other threads, other handlers and foreign faults. Tests that end or
-//! change a process run this program again for one test.
+//! Tests that end or change a process run this program again for one test.
 
 #![allow(unsafe_code)]
 

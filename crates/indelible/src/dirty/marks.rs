@@ -1,5 +1,4 @@
-//! The dirty-line set: lines marked as stored to by the program, the heap and the collections, or
-//! as borrowed: open to stores until they come back.
+//! The dirty-line set: lines marked as stored to, or as borrowed.
 //!
 //! Any thread marks at any time. With cuts, marks follow the store: an earlier mark could be taken
 //! before it.

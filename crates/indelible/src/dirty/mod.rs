@@ -4,8 +4,8 @@
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled.
 //! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which had
-//! changed. From collect to the end of settle no thread stores to the range: the caller's psync
-//! ensures that (in Rust by borrowing, in C by the caller's promise), or a hold does.
+//! changed. From collect to the end of settle no thread stores to the range, by the caller's
+//! promise or a hold.
 
 mod backend;
 mod bitmap;

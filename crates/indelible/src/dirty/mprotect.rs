@@ -1,7 +1,7 @@
 //! Rung 2: pages are read-only until the first store, which the SIGSEGV handler lets pass.
 //!
-//! A system call that writes to a still protected page fails with `EFAULT`; `/proc/self/mem` and
-//! debuggers ignore the protection, so their stores need marks.
+//! A system call that writes to a still protected page fails with `EFAULT`; stores by
+//! `/proc/self/mem` and debuggers need marks.
 //!
 //! Invariants:
 //! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were
@@ -9,9 +9,8 @@
 //! 2. A page without the bit is read-only ([`Pages`] keeps that, also while threads store).
 //! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
-//! They hold under any advice: leaving a page writable with its bit, and protecting any settled
-//! page, is always right. A store between `collect` and the end of `settle` breaks the rules: it is
-//! in this psync, or is found with the page's next store (2).
+//! They hold under any advice. A store between `collect` and the end of `settle` breaks the rules:
+//! it is in this psync, or is found with the page's next store (2).
 
 use std::io;
 

@@ -3,9 +3,8 @@
 //! The fast question, "what is unprotected?", also returns never-protected pages: pages only read,
 //! absent pages, holes. So the range is divided into chunks of one page table. A chunk is *new*
 //! while few of its pages exist; new chunks are asked the slow question (which skips holes by the
-//! gigabyte), and dirty pages are protected one by one. Once more exist, or one is to stay
-//! unprotected, the whole chunk is protected, absent pages included, and is *known*: from then on
-//! exactly its dirty pages are unprotected.
+//! gigabyte), and dirty pages are protected one by one. Later the whole chunk is protected, absent
+//! pages included, and is *known*: from then on exactly its dirty pages are unprotected.
 //!
 //! Invariants:
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
@@ -17,9 +16,8 @@
 //! 5. `quiet_at` is the count of page faults read before the last question about new chunks. While
 //!    the count stands still, no page can have come to exist or lost its protection.
 //!
-//! If the policy advises it, the scan that finds dirty pages also protects them, atomically with
-//! respect to stores. The invariants hold under any advice: leaving an unprotected page of a known
-//! chunk, and protecting any settled page, is always right.
+//! They hold under any advice: leaving an unprotected page of a known chunk, and protecting any
+//! settled page, is always right.
 //!
 //! Invariant 5 misses pages that another process stores to (a debugger, `process_vm_writev`). It is
 //! used only where asking is dear; such a page is reported after this process's next fault.

@@ -1,5 +1,3 @@
-//! Errors of a heap. They stand here, below the heap, as causes of any other error.
-
 use super::ErrorKind;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

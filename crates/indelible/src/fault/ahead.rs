@@ -1,7 +1,5 @@
-//! Threads that fill predicted pages before the program touches them.
-//!
-//! Windows are filled in order of prediction, without pages that are present or claimed. The queue
-//! is bounded: a new window displaces the oldest, which the program has passed.
+//! Threads that fill predicted pages before the program touches them. The queue is bounded: a new
+//! window displaces the oldest, which the program has passed.
 
 use std::collections::VecDeque;
 use std::ops;

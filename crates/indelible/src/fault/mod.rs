@@ -1,9 +1,8 @@
 //! Pages filled on first touch, for shadows that no file can back.
 //!
-//! One userfaultfd and one thread per process answer the faults of all objects. A page is read from
-//! its object's [`PageSource`] and installed whole. [`Served::prefault`] and predictions (`ahead`,
-//! `predict`) fill pages by the same path. With [`Reach::UserMode`], system calls that meet an
-//! absent page fail with `EFAULT`.
+//! One userfaultfd and one thread per process answer the faults of all objects.
+//! [`Served::prefault`] and predictions (`ahead`, `predict`) fill pages by the same path. With
+//! [`Reach::UserMode`], system calls that meet an absent page fail with `EFAULT`.
 //!
 //! Invariants:
 //! 1. Every range registered with the service's userfaultfd has an entry in `ranges` from before

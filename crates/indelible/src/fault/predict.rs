@@ -1,9 +1,8 @@
 //! Predicts pages from first-touch faults, by stream buffers.
 //!
-//! A stream is a sequence of pages at one distance. It is believed after two misses at distance
-//! one, after three at others. Each stream has a *window* of pages to fill ahead, with one unfilled
-//! *trigger* in its middle: filled pages raise no fault, and the trigger's fault opens the next
-//! window while half of this one is left.
+//! A stream is a sequence of pages at one distance, believed after two misses at distance one,
+//! after three at others. Each stream has a *window* of pages to fill ahead, with one unfilled
+//! *trigger* in its middle, whose fault opens the next window while half of this one is left.
 
 /// How many pages are filled ahead of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

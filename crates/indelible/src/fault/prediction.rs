@@ -1,8 +1,6 @@
-//! Prediction for one served range: the predictor and its counts.
-//!
-//! A page filled ahead raises no fault, so its first touch is unseen. A *measured* range reads and
-//! decrypts predicted pages, then discards them: each first touch faults. The predictor learns of a
-//! touch only if it would fault without measuring.
+//! Prediction for one served range. A page filled ahead raises no fault, so a *measured* range
+//! reads and decrypts predicted pages, then discards them: each first touch faults. The predictor
+//! learns of a touch only if it would fault without measuring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,8 @@
 //! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do).
 //!
-//! A dropped page of a private mapping comes back as the file has it. On media with a page cache of
-//! the primary, the file lacks pending lines, so the page would be older than the last psync.
-//! Therefore userfaultfd announces each drop, and pending lines are written to the file before the
-//! dropping thread goes on. A psync costs nothing more. Without announcements a dropped page may
+//! A dropped page of a private mapping comes back as the file has it, which may lack pending lines:
+//! older than the last psync. Therefore userfaultfd announces each drop, and pending lines are
+//! written to the file before the dropping thread goes on. Without announcements a dropped page may
 //! come back older (SAFETY.md).
 //!
 //! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages,

@@ -1,6 +1,5 @@
 //! The heap's functions that hand out addresses in its object. The first of these calls switches a
-//! heap of [`Pool::heap`](crate::Pool::heap), whose collections mark their stores, to tracking that
-//! finds all stores. Code that marks its stores, or makes none, calls the functions beside them.
+//! heap of [`Pool::heap`](crate::Pool::heap) to tracking that finds all stores.
 
 #![allow(unsafe_code)]
 

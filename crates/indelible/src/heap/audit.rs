@@ -1,9 +1,8 @@
 //! Reachability of a heap's blocks, by its roots' descriptions: leaks, and dangling addresses.
 //!
-//! Described values are walked by type. Undescribed blocks, and everything if a value is damaged,
-//! are searched word by word: each word that could be a block's address counts as one. So a leak
-//! may be missed, but no block called leaked is referred to, except by an address kept as a number
-//! of a described type.
+//! Undescribed blocks, and everything if a value is damaged, are searched word by word: each word
+//! that could be a block's address counts as one. So a leak may be missed, but no block called
+//! leaked is referred to, except by an address kept as a number of a described type.
 
 use super::check::HeapFinding;
 use super::error::HeapError;

@@ -1,5 +1,5 @@
 //! Copies of a heap's pages, on which a change is made before it becomes words of a transaction.
-//! Access to a page without a copy fails and is noted, so that the change is repeated with the page
+//! Access to a page without a copy fails, and the change is repeated with the page
 //! (`words/prepare.rs`).
 
 use super::error::{Result, damaged};

@@ -1,5 +1,5 @@
 //! The debug mode: guard bytes behind blocks, and a pattern in freed blocks, checked before reuse.
-//! The list of guarded blocks is in memory alone: blocks of earlier attachments are not guarded.
+//! Blocks of earlier attachments are not guarded.
 
 use super::error::{HeapError, Result};
 use super::window::Window;

@@ -2,8 +2,7 @@
 //! allocation bytes.
 //!
 //! It has no log: a psync covers the whole object. Between any two stores of a thread the
-//! allocation bytes in the object say exactly which blocks are in use (`span`). Only the right to
-//! change them without a lock, and a copy to search, are in memory alone (`cache`, `state`).
+//! allocation bytes in the object say exactly which blocks are in use (`span`).
 
 mod addresses;
 #[doc(hidden)]

@@ -1,5 +1,5 @@
 //! The registry of attached heaps, by address. A heap is registered at each lookup by type, as it
-//! may have moved since; borrowed data keep it in place. Dropping it removes its entry.
+//! may have moved since; dropping it removes its entry.
 
 use std::cell::Cell;
 use std::sync::RwLock;

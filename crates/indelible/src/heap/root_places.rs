@@ -1,7 +1,5 @@
-//! The blocks of roots, which are neither freed nor resized while a root leads to them.
-//!
-//! In memory alone: read at the first free of a block, then updated with each change of a root.
-//! Spans keep bits of it, for frees without a lookup.
+//! The blocks of roots, which are neither freed nor resized while a root leads to them. Read at the
+//! first free of a block, then updated with each change of a root.
 
 use super::allocator::Allocator;
 use super::directory::Directory;

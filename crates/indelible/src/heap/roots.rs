@@ -1,7 +1,5 @@
-//! Named roots with their types.
-//!
-//! A root has a page of its own, with a checksum; slots in the header, and in pages chained to it,
-//! list them. All is under the heap's lock.
+//! Named roots with their types: a page each, with a checksum; slots in the header, and in pages
+//! chained to it, list them. All is under the heap's lock.
 
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};

@@ -1,17 +1,14 @@
 //! Exclusion of writers that byte locks on the pool's file do not reach: users of the device under
-//! it.
+//! it (docs/decisions/0025).
 //!
-//! Byte locks belong to the opened inode. That suffices for a regular file. A device has many
-//! inodes: each container has its own nodes, and a loop device is a second way to the file under
-//! it. Before any write (docs/decisions/0025):
+//! Byte locks belong to the opened inode. A device has many inodes: each container has its own
+//! nodes, and a loop device is a second way to the file under it. Before any write:
 //!
 //! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses other claims, by any node,
 //!    and mounts, until the process ends.
 //! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop
 //!    device holds [`DEVICE`] of the file under it; each looks for the other's.
 //! 3. A character device cannot be claimed: its node must be the kernel's own.
-//!
-//! Opening for reading claims nothing.
 
 use std::fs;
 use std::io;

@@ -2,9 +2,8 @@
 //! on-demand objects, the logs of their transactions, and recovery of a dead process's commits.
 //!
 //! A process's memory for a pool is a [`Group`] of shared backings with one number: a head, one per
-//! object, one log per thread. Objects' entries have the number while the pool lacks commits
-//! ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all objects of the group
-//! are recovered together. `transaction` commits, `pool` recovers.
+//! object, one log per thread. Objects' entries have the number while the pool lacks commits, so
+//! that all objects of the group are recovered together.
 //!
 //! Invariants:
 //! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the

@@ -1,6 +1,3 @@
-//! Reading beside a writer: the addresses of the object, and the pages with lines newer than the
-//! base.
-
 #![allow(unsafe_code)]
 
 use super::anchored::{self, Told};

@@ -1,5 +1,3 @@
-//! Readers that follow a writer, by adding its psyncs or moving to a newer base.
-
 #![allow(unsafe_code)]
 
 use super::beside::{Addresses, Follows};

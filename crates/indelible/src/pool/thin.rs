@@ -1,7 +1,6 @@
-//! Retention of periodic snapshots.
-//!
-//! Such a snapshot is named after its object and the time: `ledger@2026-11-24T03:00:00Z`, with `-2`
-//! and so on behind it if there are several of one second. No other one is touched.
+//! Retention of periodic snapshots, named after their object and the time:
+//! `ledger@2026-11-24T03:00:00Z`, with `-2` and so on behind it if there are several of one second.
+//! No other one is touched.
 
 use super::Pool;
 use crate::error::{Cause, Result};

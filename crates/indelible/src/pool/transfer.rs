@@ -1,7 +1,5 @@
-//! Copies and moves of objects between pools.
-//!
-//! The object is hidden in the other pool until all of its bytes are durable there; only then a
-//! move removes it here. An interruption in between leaves it in both.
+//! Copies and moves of objects between pools. The object is hidden in the other pool until all of
+//! its bytes are durable there; only then a move removes it here.
 
 use super::Pool;
 use crate::error::{Cause, Result};

@@ -1,6 +1,5 @@
 //! Addresses for new pools to avoid: of the pools open in this process, and of those that a file in
-//! the user's state folder lists. The file is advice: without it, random windows rarely collide
-//! (`indelible_store::store::Window`).
+//! the user's state folder lists. The file is advice.
 
 use super::registry;
 use indelible_store::store::{Window, likely_use};

@@ -1,5 +1,3 @@
-//! Why pages could not be put into a domain, or a domain not be opened.
-
 use std::io;
 
 use super::rights::MOST;

@@ -1,15 +1,15 @@
 //! Pages that are closed to every access until a thread opens them, in up to 15 domains per
 //! process.
 //!
-//! A domain is a class of pages that open and close together. Two means share one interface:
-//! protection keys, with which a thread opens a domain for itself, without a system call; and
-//! `mprotect`, which opens it to the whole process while any thread has it open. Rules for both:
+//! Two means share one interface: protection keys, with which a thread opens a domain for itself,
+//! without a system call; and `mprotect`, which opens it to the whole process while any thread has
+//! it open. Rules for both:
 //!
 //! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order:
 //!   the remaining ones give their maximum. With keys, a new thread inherits its parent's open
 //!   domains: [`close_all`] is its first step.
 //! - With keys, a signal handler begins with all domains closed, and opens those that it needs:
-//!   [`Domain::open`] is async-signal-safe. Its return restores the interrupted rights.
+//!   [`Domain::open`] is async-signal-safe.
 //! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler
 //!   keeps the handler's rights: the catching code closes open domains.
 //! - Newly mapped memory has no key: [`Range::reapply`] follows every such mapping.

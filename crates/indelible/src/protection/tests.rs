@@ -1,5 +1,4 @@
-//! The rules of domains, by both means. System calls probe a thread's access; the kernel returns
-//! `EFAULT` where it has none.
+//! System calls probe a thread's access; the kernel returns `EFAULT` where it has none.
 
 #[cfg(target_arch = "x86_64")]
 mod jump;

@@ -1,7 +1,6 @@
-//! Far pointers by address: a C program's [`Space`](crate::Space).
-//!
-//! Targets are attached for reading unless they are attached, and stay so until detached by
-//! address. An attachment caches its entries' targets until something is detached.
+//! Far pointers by address: a C program's [`Space`](crate::Space). Targets are attached for reading
+//! unless they are attached, and stay so until detached by address. An attachment caches its
+//! entries' targets until something is detached.
 
 #![allow(unsafe_code)]
 

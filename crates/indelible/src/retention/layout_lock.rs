@@ -1,7 +1,5 @@
-//! Released layouts of extendible structs, in a file that is committed with the program.
-//!
-//! Released data lie in objects by these layouts. The file has a line per struct and per extension;
-//! further extensions may be appended, but lines never change.
+//! Released layouts of extendible structs, in a file that is committed with the program: a line per
+//! struct and per extension. Further extensions may be appended, but lines never change.
 
 use crate::collections::{Describing, Extendible};
 use crate::types::Description;

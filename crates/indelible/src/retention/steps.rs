@@ -2,8 +2,7 @@
 //! (docs/decisions/0035-retention.md).
 //!
 //! The old container stays whole until all elements are converted; meanwhile the root is a
-//! [`Migrating`], with both. After a crash it continues from the last psync, and it can be
-//! abandoned at any time.
+//! [`Migrating`], with both. After a crash it continues from the last psync.
 
 use super::pairs::Pairs;
 use super::versions::{Converted, Opened};

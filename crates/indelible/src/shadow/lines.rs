@@ -1,8 +1,7 @@
 //! Compares a shadow's pages with the primary, line by line.
 //!
-//! Other threads may store to these pages against the contract, which must not become undefined
-//! behaviour. So assembly reads them, never references: at worst a line is torn, and the next psync
-//! finds it again.
+//! Other threads may store to these pages against the contract. So assembly reads them, never
+//! references: at worst a line is torn, and the next psync finds it again.
 
 #![allow(unsafe_code)]
 

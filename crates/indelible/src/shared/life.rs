@@ -1,7 +1,5 @@
-//! Lives: whether a process or thread still exists, as seen by all that share an object (S2.20).
-//!
-//! A life is a kernel lock on a byte of the object's memory, under a never reused number; the
-//! kernel releases it with the process.
+//! Lives: whether a process or thread still exists, as seen by all that share an object (S2.20). A
+//! life is a kernel lock on a byte of the object's memory, under a never reused number.
 
 use super::memory::Memory;
 use super::object::SharedObject;

@@ -1,9 +1,8 @@
-//! A TPM 2.0, by the kernel's resource manager or an emulator's socket. Commands and answers are
-//! those of TCG's TPM 2.0 Library, parts 2 and 3.
+//! A TPM 2.0, by the kernel's resource manager or an emulator's socket (TCG's TPM 2.0 Library,
+//! parts 2 and 3).
 //!
 //! Sealing takes a storage key, derived from the TPM's seed, and an object under it that holds the
-//! secret. Nothing stays in the TPM: only that TPM recovers the secret from the blob. Counters,
-//! which stay, are in `counter`.
+//! secret: only that TPM recovers the secret from the blob.
 
 mod counter;
 

@@ -2,11 +2,9 @@
 //! that uses objects at their own addresses (docs/decisions/0053-transactions-in-c.md).
 //!
 //! A touched page is copied there from the transactions' memory. When the block ends, its changed
-//! words become words of its transaction, and the pages are closed again.
-//!
-//! The kernel limits a process to some 65,000 mappings. At the limit, the pages up to the nearest
-//! exposed one are exposed, too, which adds no mapping. Pages are closed by mapping them anew:
-//! after `mprotect` the kernel would not merge touched mappings.
+//! words become words of its transaction, and the pages are closed again, by mapping them anew:
+//! after `mprotect` the kernel would not merge touched mappings. At its limit of mappings (some
+//! 65,000), the pages up to the nearest exposed one are exposed, too, which adds none.
 //!
 //! Invariants:
 //!

@@ -1,9 +1,6 @@
 //! Growth of an attached transactional object whose heap lacks room for a block
-//! (docs/decisions/0061-transactions-in-languages.md).
-//!
-//! The transaction is undone, the object grows durably, by the one growth path of heaps
-//! (`heap/growth.rs`), while none of the pool runs in this process, and the transaction is run
-//! again. The heap takes the new bytes in as words of that or a later transaction (`heap/words`).
+//! (docs/decisions/0061-transactions-in-languages.md). The transaction is undone, the object grows
+//! durably while none of the pool runs in this process, and the transaction is run again.
 
 #![allow(unsafe_code)]
 

@@ -1,12 +1,11 @@
 //! Transactions on objects of class [`Transactional`](crate::Class::Transactional), durable when
-//! they commit, and [`OnDemand`](crate::Class::OnDemand), which become durable later.
+//! they commit, and [`OnDemand`](crate::Class::OnDemand), which become durable later
+//! (docs/decisions/0046-transactions.md).
 //!
-//! A transaction produces batches as a psync does (docs/decisions/0046-transactions.md).
 //! `indelible-stm` runs closures as transactions and numbers their commits; [`space`] tells the
 //! store each commit's whole lines by [`Commits`](indelible_store::store::Commits), and waits for
 //! durability without locks. An object's memory ([`attached`]) is mapped for transactions alone: at
-//! its own address are closed pages, or read-only ones ([`outside`]). The transaction's [`words`]
-//! change a [`heap`] as `heap::words` says.
+//! its own address are closed pages, or read-only ones ([`outside`]).
 //!
 //! Invariants:
 //!

@@ -1,7 +1,6 @@
-//! Compares two descriptions: the first difference, or the first growth.
-//!
-//! Types are visited depth first, in field order, so that a grown field is named before the fields
-//! that it moved. An explicit work list bounds recursion, as texts may nest arbitrarily.
+//! Compares two descriptions: the first difference, or the first growth. Types are visited depth
+//! first, in field order, so that a grown field is named before the fields that it moved. An
+//! explicit work list bounds recursion.
 
 use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;

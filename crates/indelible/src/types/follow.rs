@@ -1,8 +1,6 @@
-//! Values that only raw pointers lead to.
-//!
-//! They have no owner, so they may overlap, in any number. Pointers are followed after all owned
-//! values. Each byte is visited once per pointed-at type, so that rings end and no pointer stays
-//! hidden behind another type. Repeated visits are bounded by the object's size.
+//! Values that only raw pointers lead to. They have no owner, so they may overlap. Each byte is
+//! visited once per pointed-at type, so that rings end and no pointer stays hidden behind another
+//! type. Repeated visits are bounded by the object's size.
 
 use super::path::Kept;
 use super::{Description, TypeId};

@@ -1,9 +1,8 @@
 //! The walk over all values reachable from roots of known types.
 //!
-//! Each block is claimed once. Used blocks of a heap do not overlap (its check ensures it), so
-//! values in claimed blocks are disjoint. Blocks are visited from a list: the recursion depth is
-//! that of types, not of data. Cost: the reachable non-plain bytes once; behind pointers, once per
-//! type.
+//! Each block is claimed once, so values in claimed blocks are disjoint. Blocks are visited from a
+//! list: the recursion depth is that of types, not of data. Cost: the reachable non-plain bytes
+//! once; behind pointers, once per type.
 //!
 //! The visitor is told of raw pointers; a [`following`](Walk::following) walk visits their
 //! described targets, and reports only dangling ones.

@@ -1,7 +1,5 @@
-//! A hash map: a tree of sixteen ways, by the bits of the hash, lowest first.
-//!
-//! It is never rebuilt as a whole, and counts nothing: transactions conflict only where they change
-//! the same place.
+//! A hash map: a tree of sixteen ways, by the bits of the hash, lowest first. It is never rebuilt,
+//! and counts nothing: transactions conflict only where they change the same place.
 
 use super::Value;
 use super::steps::{Steps, damaged};

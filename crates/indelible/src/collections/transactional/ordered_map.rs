@@ -1,6 +1,5 @@
-//! An ordered map: a zip tree (Tarjan, Levy, Timmel, 2019), shallow by random ranks.
-//!
-//! A change concerns nodes on one way down, mostly the lowest; there is no rebalancing.
+//! An ordered map: a zip tree (Tarjan, Levy, Timmel, 2019). A change concerns nodes on one way
+//! down, mostly the lowest; there is no rebalancing.
 
 use super::Value;
 use super::steps::Steps;

@@ -1,9 +1,6 @@
-//! Hot pages, which changed in a recent psync, stay unprotected: a few vain comparisons cost less
-//! than a fault and a protection.
-//!
-//! A page that changes again while hot stays unprotected until it is cold: its vain comparisons
-//! have then cost about as much as protecting it. So the cost is at most about twice the optimum.
-//! The cost of comparing is measured: it is several times dearer from memory than from a cache.
+//! Hot pages, which changed in a recent psync, stay unprotected until their vain comparisons have
+//! cost about as much as protecting them: at most about twice the optimum. The cost of comparing is
+//! measured: it is several times dearer from memory than from a cache.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The freedom of tracking: which pages to protect again, and when. A backend reports writable
-//! pages whatever the advice, so wrong advice costs time, never a store.
+//! Which pages to protect again, and when. Wrong advice costs time, never a store.
 
 mod adaptive;
 mod hot;

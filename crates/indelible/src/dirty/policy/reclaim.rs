@@ -1,10 +1,9 @@
 //! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental
 //! rule).
 //!
-//! A scan costs as much as page tables are populated, however few pages are dirty. Scan costs
-//! beyond their due add up; once they exceed the cost of refaulting everything, everything is
-//! dropped. The total is at most twice the optimum. If scans have not saved that price by the next
-//! drop, it doubles.
+//! Scan costs beyond their due add up; once they exceed the cost of refaulting everything,
+//! everything is dropped. The total is at most twice the optimum. If scans have not saved that
+//! price by the next drop, it doubles.
 
 use std::time::Duration;
 

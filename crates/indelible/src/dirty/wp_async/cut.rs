@@ -3,7 +3,7 @@
 //! Each look for dirty pages also protects them ([`sweep`](WpAsync::sweep)), so the next finds
 //! exactly later stores. If a look finds only pages that were copied after the look before, or
 //! whose stores wait, then content and primary together are the object at the begin of that look:
-//! the moment of the cut. Later stores to other pages belong to the next psync.
+//! the moment of the cut.
 //!
 //! Invariants, while `cut`:
 //! 1. All pages that the looks found are in `pending`, and `collect` reports these.

@@ -1,7 +1,7 @@
 //! A heap's far pointers, found by its roots' descriptions; unneeded entries.
 //!
-//! An entry may only go if no pointer needs it: all of the heap must be described (`heap/rebase`),
-//! as an undescribed block may have an unseen pointer.
+//! An entry may only go if no pointer needs it: an undescribed block may have an unseen pointer, so
+//! all of the heap must be described (`heap/rebase`).
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;

@@ -1,5 +1,5 @@
 //! Objects that get other addresses: every pointer in them changes by the difference, or nothing
-//! happens (docs/decisions/0041-rebase.md). An object is changed while hidden in the new pool.
+//! happens (docs/decisions/0041-rebase.md).
 
 mod image;
 mod pointers;

@@ -1,8 +1,6 @@
-//! All addresses in a heap, found by its roots' descriptions; or why they may not be all.
-//!
-//! An address is found by its type. A heap is refused if other live bytes have words that would be
-//! addresses in the object, or if no described value leads to some block. Bytes outside of any
-//! value stay as they are.
+//! All addresses in a heap, found by its roots' descriptions; or why they may not be all. A heap is
+//! refused if other live bytes have words that would be addresses in the object, or if no described
+//! value leads to some block.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;

@@ -1,5 +1,4 @@
-//! Hints for free blocks and roots. In memory alone, and unreliable: a transaction verifies each.
-//! But no root is missing.
+//! Hints for free blocks and roots, which a transaction verifies. No root is missing.
 //!
 //! Threads start at different places, so that their transactions seldom meet in a line of
 //! allocation bytes.

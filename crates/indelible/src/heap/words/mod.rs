@@ -1,12 +1,9 @@
 //! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9),
-//! and change as words of a transaction.
+//! and change as words of a transaction (docs/decisions/0051-transactional-heaps.md).
 //!
 //! A block's allocation byte is a byte of the transaction that allocates or frees it: an aborted
 //! one leaves no reservation. Pages, directory and roots change on copies ([`prepare`]), by the
-//! code of every heap; then the differing words are stored. The transaction verifies hints for free
-//! blocks ([`hints`]) (docs/decisions/0051-transactional-heaps.md).
-//!
-//! The transactions implement [`Words`].
+//! code of every heap; then the differing words are stored.
 
 mod blocks;
 mod hints;

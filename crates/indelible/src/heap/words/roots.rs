@@ -1,6 +1,5 @@
 //! Roots of a transactional heap. A transaction that frees a block reads the roots if the hints
-//! permit one there. The hints have every root: a new one is added before its transaction commits,
-//! and its block was allocated, or seen in use, by that transaction.
+//! permit one there. A new root is added to the hints before its transaction commits.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;

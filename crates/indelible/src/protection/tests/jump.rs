@@ -1,6 +1,3 @@
-//! `longjmp` out of calls and signal handlers: guards are not dropped, and rights stay as the jump
-//! found them.
-
 use super::*;
 use std::ffi::c_void;
 
