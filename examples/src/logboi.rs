@@ -40,10 +40,12 @@ fn shared(pool: &Pool) -> Result<(SharedObject, Queue)> {
     Ok((object, queue))
 }
 
+/// Clients that are there, by the numbers of their lives.
 #[derive(Default)]
 struct Clients(BTreeMap<u32, String>);
 
 impl Clients {
+    /// Takes in a line of the log: "LIFE hello NAME", "LIFE says TEXT", "LIFE bye", "LIFE crashed".
     fn see(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let mut words = line.splitn(3, ' ');
@@ -78,6 +80,7 @@ fn serve(pool: &Pool) -> Result<()> {
     }
 }
 
+/// Logs the clients that died without a last message.
 fn tell_crashed(object: &SharedObject, log: &mut Log, clients: &mut Clients) -> Result<()> {
     let mut crashed = Vec::new();
     for (life, name) in &clients.0 {

@@ -76,6 +76,7 @@ fn work(heap: &TxHeap, shop: &Shop, clerk: u64, customers: u64) -> indelible::Re
     Ok(())
 }
 
+/// Items that are left, ordered and packed.
 fn count(heap: &TxHeap, shop: &Shop) -> indelible::Result<(u64, u64, u64)> {
     heap.transaction(|tx| {
         let mut left = 0;
