@@ -1,8 +1,7 @@
 //! The error-correcting code of words: damages words and check words, and judges each repair.
 //!
-//! Up to 7 wrong bits of 128 are repaired, except halves of codewords of 14 ones, which are
-//! refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word. Files
-//! of pools are damaged, too.
+//! Up to 7 wrong bits of 128 are repaired, except halves of codewords of 14 ones; up to 13 are
+//! noticed. Files of pools are damaged, too.
 
 mod judge;
 mod pieces;

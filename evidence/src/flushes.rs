@@ -69,7 +69,6 @@ impl Flushes {
         let Some(fence) = fence else {
             bail!("no fence in a psync that wrote back {} lines", seen.len());
         };
-        // After the last fence the lines go to the primary; the lane has them.
         let lines = seen[..fence].iter().filter(|seen| **seen != Seen::Fence).count() as u64;
         if lines < LEAST {
             bail!(

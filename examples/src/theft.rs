@@ -1,6 +1,6 @@
-//! The theft of an object at rest, in four steps, as in the paper on protecting persistent memory
-//! objects at rest: an account with access to the pool's file finds the object, opens it, reads or
-//! changes it, and leaves no trace. It succeeds with a plain object, and fails with a sealed one.
+//! The theft of an object at rest in four steps, as in the paper: an account with access to the
+//! pool's file finds the object, opens it, reads or changes it, and leaves no trace. It succeeds
+//! with a plain object, and fails with a sealed one.
 
 #![forbid(unsafe_code)]
 

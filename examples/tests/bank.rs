@@ -36,7 +36,6 @@ fn killed(ground: Ground, rounds: usize, class: &str) {
         }
         for (nth, line) in lines.enumerate() {
             let words: Vec<&str> = line.split([' ', ':']).collect();
-            // The kill may truncate a line.
             if let ["thread", thread, "", "transfer", number] = words[..]
                 && let (Ok(thread), Ok(number)) = (thread.parse::<usize>(), number.parse::<u64>())
             {
@@ -44,7 +43,6 @@ fn killed(ground: Ground, rounds: usize, class: &str) {
                 *before = number.max(*before);
             }
             if nth == last {
-                // Its output goes on until it is dead.
                 bank.kill().unwrap();
             }
         }

@@ -37,7 +37,6 @@ fn the_page_for_rust_is_true() {
     assert_eq!(compared, 7);
 }
 
-/// The page's programs are examples.
 #[test]
 fn the_page_on_sealed_objects_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/sealed.md");
@@ -74,7 +73,6 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
     );
 }
 
-/// The page's programs are examples.
 #[test]
 fn the_page_on_transactions_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/transactions.md");
@@ -104,7 +102,6 @@ fn the_page_on_transactions_is_true_for_rust() {
     }
 }
 
-/// The page's program is an example; its commands are run.
 #[test]
 fn the_page_on_far_pointers_is_true() {
     let page = include_str!("../../docs/cookbook/far.md");

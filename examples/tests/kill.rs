@@ -66,7 +66,6 @@ fn collections_killed_in_memory_with_mprotect() {
     rounds(COLLECTIONS, Ground::Memory, "mprotect");
 }
 
-/// Builders that die during a recovery leave the rest to recover.
 #[test]
 fn killed_during_recovery() {
     let corpus = Corpus::new(Ground::Disk);
@@ -79,7 +78,6 @@ fn killed_during_recovery() {
         let seen = builder.start(&["--psync-every", "2", "--kill-at-change", &store]).wait();
         builder.saw(seen);
         for _ in 0..4 {
-            // Line 2 precedes the open of the pool and the attach.
             let seen =
                 builder.start(&["--psync-every", "2"]).kill(Death { lines: 2, spins: rng.u32(0..600_000) });
             early += usize::from(seen.attached.is_none());

@@ -212,7 +212,6 @@ fn a_full_pool_is_an_error() {
     assert_eq!(client.ask("SET small x"), ok());
 }
 
-/// A count and its look for each kind of value and protocol.
 const COUNTERS: [(&str, &str); 7] = [
     ("INCR text", "GET text"),
     ("HINCRBY hash field 1", "HGET hash field"),

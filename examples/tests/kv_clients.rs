@@ -53,7 +53,6 @@ fn a_value_that_was_read_is_there_after_a_kill() {
     }
 }
 
-/// More values than fit, each for a millisecond, and no request that would find an expired one.
 #[test]
 fn keys_that_are_over_give_their_memory_back() {
     let folder = Ground::Memory.folder();
@@ -77,7 +76,6 @@ fn keys_that_are_over_give_their_memory_back() {
     }
 }
 
-/// A key with another expiry, or none, does not end at the first.
 #[test]
 fn a_key_ends_at_its_last_end() {
     let folder = Ground::Memory.folder();
@@ -102,7 +100,6 @@ fn a_key_ends_at_its_last_end() {
     while client.ask("DBSIZE") != Reply::Integer(3) {
         std::thread::yield_now();
     }
-    // It ends while no server runs, or right after.
     client.ask("SET f 1 PX 1");
     server.kill();
     let server = Server::start(&pool);
@@ -140,7 +137,6 @@ fn clients_choose_the_version_of_the_protocol() {
     assert!(matches!(client.ask("HELLO 4"), Reply::Error(text) if text.starts_with("NOPROTO")));
     assert!(matches!(client.ask("HELLO 2"), Reply::Array(parts) if parts.len() == 14));
     assert_eq!(client.ask("HGETALL h"), Reply::Array(vec![bulk("f"), bulk("1")]));
-    // Another client still uses version 2.
     assert_eq!(server.client().ask("ZSCORE z m"), bulk("1.5"));
 }
 
@@ -191,7 +187,6 @@ fn too_many_clients_are_refused() {
     );
     drop(clients.pop());
     loop {
-        // The server may not have noticed that the other one is gone.
         let mut next = server.client();
         next.send(&Client::request(&["PING"])).unwrap();
         if let Ok(Reply::Simple(_)) = next.receive() {
@@ -228,7 +223,6 @@ fn silent_clients_cost_nothing() {
     cost();
     let alone = cost();
     let silent: Vec<_> = (0..SILENT).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    // All are accepted: the last one is served.
     let mut last = server.client();
     last.ask("PING");
     let beside = cost();

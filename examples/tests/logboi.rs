@@ -51,7 +51,6 @@ impl Drop for Running {
     }
 }
 
-/// The log without the numbers of lives, which vary.
 fn logged(pool: &Path) -> Vec<String> {
     let mut log = Pool::open(pool).unwrap().read_log("log", b"").unwrap();
     let records = std::iter::from_fn(|| log.read().unwrap());

@@ -36,7 +36,6 @@ fn killed(ground: Ground, rounds: usize) {
             shop.kill().unwrap();
         }
         for (nth, line) in lines.enumerate() {
-            // The kill may truncate a line.
             if let ["order", number, "item", _] =
                 line.split([' ', ':']).filter(|word| !word.is_empty()).collect::<Vec<_>>()[..]
             {
@@ -44,7 +43,6 @@ fn killed(ground: Ground, rounds: usize) {
                 assert!(said.insert(number), "order {number} was given to two customers");
             }
             if nth == last {
-                // Its output goes on until it is dead.
                 shop.kill().unwrap();
             }
         }

@@ -130,7 +130,6 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
     let (code, stderr) = fail(words.build(&corpus, &[]));
     assert!(code == 1 && stderr.contains(&holder), "{stderr}");
     object.detach().unwrap();
-    // Queries beside a builder are refused or answered, and see whole psyncs.
     let mut builder = words.build(&corpus, &["--fresh", "--psync-every", "1"]);
     let mut builder = builder.stdout(Stdio::null()).spawn().unwrap();
     let holder = builder.id().to_string();
@@ -142,7 +141,6 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
         match query.status.code() {
             Some(0) => answered += 1,
             Some(1) if why.iter().any(|why| stderr.contains(why)) => refused += 1,
-            // It had the object when the builder wanted it.
             _ => panic!("{}: {stderr}", query.status),
         }
     }
@@ -154,7 +152,6 @@ fn an_object_that_cannot_grow_where_it_stands_is_moved(program: &'static str) {
     let (corpus, path) = (corpus(folder.path(), 200), folder.path().join("pool.pmo"));
     let words = Words(program, &path);
     succeed(words.build(&corpus.join("part-0"), &[]));
-    // The object has neighbours everywhere.
     let pool = Pool::open(&path).unwrap();
     (0..64).for_each(|number| pool.create(&format!("other {number}"), 1 << 20).unwrap());
     drop(pool);

@@ -74,10 +74,8 @@ fn s2_18_a_computation_survives_kills_at_random() {
             begun.push(from);
         } else if let Some(done) = line.strip_suffix(" done").and_then(|done| done.parse::<u64>().ok()) {
             psynced = done;
-            // Lines of a killed process may still come.
             if killed < KILLS && process != 0 && random.u32(0..6) == 0 {
                 let victim = rustix::process::Pid::from_raw(process).unwrap();
-                // It may have ended.
                 killed +=
                     usize::from(rustix::process::kill_process(victim, rustix::process::Signal::KILL).is_ok());
                 process = 0;

@@ -19,7 +19,6 @@ fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
     seeded: &mut Seeded,
     steps: u64,
 ) {
-    // The numbers of keys rise and fall.
     for step in 0..steps {
         let key = seeded.u64(0..KEYS);
         let grows = step / 200 % 2 == 0;
@@ -102,7 +101,6 @@ fn survives(world: &World, objects: &[(&str, usize)], seed: u64) {
         space.psync_all().unwrap();
         change(&mut tree.on(&mut space), &mut model.clone(), &mut seeded, 50);
     }
-    // A reader, without objects for writing.
     let mut space = Space::new();
     world.pools.iter().for_each(|pool| space.add(pool));
     let ids: Vec<[u8; 16]> =

@@ -237,7 +237,7 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     }
     for (([a, b], ..), at) in edges.iter().zip(&new) {
         let beside = |found: &dyn Fn(&Edge) -> bool| edges.iter().position(found).map_or(0, |nth| new[nth]);
-        // Opposite of a: the triangle that begins at this one's end; opposite of b: the one that
+        // Opposite `a` is the triangle that begins at this one's end, opposite `b` the one that
         // ends at its begin.
         tx.set(*at + NEXT, beside(&|edge: &Edge| edge.0[0] == *b))?;
         tx.set(*at + NEXT + 1, beside(&|edge: &Edge| edge.0[1] == *a))?;

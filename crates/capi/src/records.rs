@@ -1,8 +1,7 @@
 //! Transactions that record bytes before they change (paper 002, S2.17): TXSTART, TXRECORD and
 //! TXEND, on a psynced object.
 //!
-//! The undo log, persistent in the paper, is volatile here: as changes become durable by the psync
-//! alone, only an abort needs it.
+//! The undo log, persistent in the paper, is volatile here: only an abort needs it.
 //!
 //! Invariants:
 //! 1. [`RUNNING`] has the first address of each object in a transaction; its one thread has the

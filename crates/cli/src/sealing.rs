@@ -165,8 +165,8 @@ impl OneKey {
 }
 
 impl SealArgs {
-    /// The key of an existing object; `None`: none is given. Every attach passes it on: the library
-    /// refuses the key of an object that is not sealed.
+    /// The key of an existing object, if given. Every attach passes it on, as the library refuses
+    /// the key of an unsealed object.
     ///
     /// # Errors
     /// A sign key, a verify key or an anchor without a seal key.

@@ -123,7 +123,6 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     let new = text(&rig.path("new.pmo"));
     pmo(["restore", &text(&folder), &new]).fine();
     assert_eq!(pmo(["cat", &new, "noise"]).fine().raw[..noise.len()], noise);
-    // An empty part is not kept.
     let script = script.replace("8192", "40");
     rig.pmo(["create"], ["more", "100K"]).fine();
     rig.feed("put", ["more"], &noise[..100_000]).fine();
@@ -138,7 +137,6 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     rig.pmo(["backup"], [&text(&folder), "--object", "none"]).fails(5, "no object");
 }
 
-/// Beside a writer, so that there are snapshots.
 #[test]
 fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     let rig = rig();
@@ -176,7 +174,6 @@ fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     pmo(["check", &text(&rig.path("new.pmo"))]).fine();
 }
 
-/// The cookbook's cron line after `restore --force`, which changes the pool's ID.
 #[test]
 fn a_folder_has_backups_of_several_pools() {
     let rig = rig();

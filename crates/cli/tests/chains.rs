@@ -22,7 +22,6 @@ fn word(object: &Object, at: usize) -> usize {
     usize::from_le_bytes(object.as_slice()[at..at + 8].try_into().unwrap())
 }
 
-/// Two items in `words`, with the offsets of two extensions each.
 fn made(rig: &Rig) -> (Object, usize, [[usize; 2]; 2]) {
     let pool = Pool::open(&rig.pool).unwrap();
     let mut heap = Heap::format(pool.create_attached("words", 1 << 20).unwrap()).unwrap();
@@ -47,8 +46,6 @@ fn planned(rig: &Rig, types: &RootTypes<'_>) -> String {
     rig.pmo(["migrate", "--plan"], ["words", "--to", file.to_str().unwrap()]).fine().out
 }
 
-/// Stores a word: reads of values have exit code 3 and the finding; roots and types print
-/// unchanged.
 fn found(finding: &str, damage: impl Fn(usize, [[usize; 2]; 2]) -> (usize, usize)) {
     let rig = Rig::new();
     let (mut object, base, chains) = made(&rig);
@@ -127,7 +124,6 @@ fn a_chain_without_an_end_is_found() {
 fn extensions_that_no_program_here_knows_are_clean() {
     let rig = Rig::new();
     let (mut object, _, [[first, _], _]) = made(&rig);
-    // The number of a later version's type.
     object.range_mut(first + 16..first + 24).fill(0xa5);
     object.psync().unwrap();
     object.detach().unwrap();

@@ -64,7 +64,6 @@ fn objects_at_other_addresses_are_attached_beside_the_original() {
     rig.pmo(["backup"], [&backup]).fine();
     pmo(["restore", backup.to_str().unwrap(), restored, "--rebase"]).fine();
     both((pool, "words"), (&names[1], "words"));
-    // A random window might overlap the object's.
     let low = pmo(["stat", rig.pool.to_str().unwrap()]).fine().out.contains(" 0x4");
     let apart = if low { "0x700000000000,1T" } else { "0x400000000000,1T" };
     pmo(["format", other, "--size", "16M", "--window", apart]).fine();

@@ -154,7 +154,6 @@ fn input_of_unknown_length_makes_an_object_of_its_size() {
     assert_eq!(names(&rig), ["big", "empty"]);
 }
 
-/// A killed command leaves nothing under the name, and the next one cleans up.
 #[test]
 fn put_makes_a_whole_object_or_none() {
     let rig = Rig::new();
@@ -171,7 +170,6 @@ fn put_makes_a_whole_object_or_none() {
         .spawn()
         .expect("starts");
     let mut input = put.stdin.take().expect("piped");
-    // More than a pipe holds: the object exists, partly stored.
     input.write_all(&vec![2; 2 << 20]).expect("taken");
     put.kill().expect("killed");
     put.wait().expect("gone");
@@ -182,7 +180,6 @@ fn put_makes_a_whole_object_or_none() {
     assert_eq!(rig.pmo(["cat"], ["big"]).fine().raw, b"whole");
 }
 
-/// No command dies of a signal, and reads claim nothing.
 #[test]
 fn a_full_memory_file_system_is_an_error() {
     let rig = Rig::empty();
@@ -305,7 +302,6 @@ fn metrics_are_text_that_monitoring_reads() {
     held.release();
 }
 
-/// A missing pool is on its folder's file system.
 #[test]
 fn doctor_names_the_file_system() {
     let rig = Rig::empty();

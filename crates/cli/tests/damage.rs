@@ -4,7 +4,6 @@ use crate::common::Rig;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
-/// Each object contains its name.
 fn rig() -> Rig {
     let rig = Rig::new();
     for name in ["a", "b"] {
@@ -23,7 +22,6 @@ fn entry(rig: &Rig, name: &str) -> u64 {
     rig.pmo(["dump", "--json"], ["object", name]).fine().json()["entry"].as_u64().expect("an offset")
 }
 
-/// Applies the table's batches, as redo would heal damage.
 fn void_the_table_lane(rig: &Rig) {
     for n in 0..600 {
         let batches =
@@ -114,7 +112,6 @@ fn a_pool_that_does_not_open_is_checked_and_repaired() {
 #[test]
 fn both_superblock_slots_lost() {
     let rig = rig();
-    // As in an earlier release, without a copy.
     OpenOptions::new().write(true).open(&rig.pool).and_then(|file| file.set_len(16 << 20)).expect("cut");
     overwrite(&rig, 32, &[0x77; 100]);
     overwrite(&rig, 4096 + 32, &[0x77; 100]);

@@ -41,7 +41,6 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_nothing() {
     rig.pmo(["check"], [""; 0]).fine();
 }
 
-/// A clone exists only once its name is durable: the folder cannot be opened, to be synced.
 #[test]
 fn a_clone_whose_name_is_not_durable_is_not_there() {
     let rig = Rig::new();
@@ -68,7 +67,6 @@ fn a_clone_whose_name_is_not_durable_is_not_there() {
     assert_eq!(files(&folder), [""; 0]);
 }
 
-/// Commands of terminals and invisible characters are escaped, also in JSON.
 #[test]
 fn no_output_has_characters_that_command_a_terminal() {
     let mut rig = Rig::empty();
@@ -105,7 +103,6 @@ fn a_key_file_that_all_can_read_is_noted() {
     fs::write(rig.path("k"), [0x5a; 32]).expect("written");
     fs::set_permissions(rig.path("k"), Permissions::from_mode(0o644)).expect("set");
     rig.pmo(["create"], ["a", "8K", "--sealed", "--seal-key-file", "k"]).fine();
-    // The folder was closed to others.
     fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
     let open = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 1 != 0);
     if !rig.dir.path().canonicalize().expect("there").ancestors().all(open) {

@@ -60,7 +60,6 @@ fn a_pool_on_a_device_becomes_as_long_as_the_device() {
     pmo(&["format", &node]).fine();
     pmo(&["create", &node, "a", "4K"]).fine();
     pmo(&["grow", &node, "32M"]).fails(2, "its device has 16777216");
-    // Foreign bytes, which no object may show.
     std::fs::write(&disk, [std::fs::read(&disk).expect("read"), vec![0xa5; 16 << 20]].concat())
         .expect("longer");
     let longer = Command::new("losetup").args(["--set-capacity", &node]).status();

@@ -21,7 +21,6 @@ struct Service {
 }
 
 impl Service {
-    /// Returns once the service manager knows that it is ready.
     fn start(rig: &Rig, options: &[&str]) -> Service {
         let (socket, manager) = (rig.path("guard.sock"), rig.path("notify"));
         let notified = UnixDatagram::bind(&manager).unwrap();
@@ -142,7 +141,6 @@ fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
     killed_after(pool, service, user, || ())
 }
 
-/// `before` is called just before the kill.
 fn killed_after(pool: &Path, service: &Service, user: Option<u32>, before: impl FnOnce()) -> Option<u64> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "guard::writer", "--nocapture", "--ignored"]);
@@ -177,12 +175,10 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     if !rustix::process::geteuid().is_root() {
         return indelible_testing::not_tested("a guard of root with processes of other users");
     }
-    // Memory and recovery belong to that user.
     let dir = tempfile::TempDir::new_in("/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::set_permissions(rig.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = dir.path().join("theirs.pmo");
-    // Root's guard serves all users; others only their own.
     let Some(last) = killed(&path, &service, Some(65534)) else {
         return indelible_testing::not_tested(
             "processes of other users, which cannot run this program from here",
@@ -198,8 +194,6 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     assert!(durable(&pool) >= last);
 }
 
-/// A service manager stops the writers first: their commits are in the pool once the guard has
-/// ended.
 #[test]
 fn a_service_that_is_told_to_end_recovers_dead_processes_first() {
     let rig = Rig::new();
@@ -219,13 +213,11 @@ fn hello(pool: &Path) -> String {
     format!("writer 1 {} {} {path}\n", "0".repeat(32), "1".repeat(16))
 }
 
-/// Recoveries that their user stops are killed in time, and delay no other for good.
 #[test]
 fn a_recovery_that_is_stopped_is_killed_when_its_time_is_over() {
     let rig = Rig::new();
     let locked = rig.path("locked.pmo");
     Pool::format(&locked, 1 << 20).unwrap();
-    // Recoveries wait for the pool's locks, and are stopped then.
     let file = std::fs::File::options().read(true).write(true).open(&locked).unwrap();
     fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
     let service = Service::start(&rig, &["--recovery", "4"]);
@@ -264,7 +256,6 @@ fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<Uni
         rustix::thread::set_thread_res_uid(user, user, user).ok()?;
         let connect = |_| UnixStream::connect(&socket).ok();
         let made: Option<Vec<UnixStream>> = (0..count).map(connect).collect();
-        // The guard may have closed them.
         made.inspect(|made| made.iter().for_each(|mut stream| drop(stream.write_all(says.as_bytes()))))
     };
     std::thread::spawn(connect).join().unwrap()

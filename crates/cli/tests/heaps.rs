@@ -100,7 +100,6 @@ fn a_damaged_value_is_found_by_its_name() {
     let root = heap.root_any("visits").unwrap();
     let mut object = heap.into_object();
     let at = root.address - object.as_ptr().addr();
-    // The number of keys, and the free room.
     let words = [2_u64, 12].map(u64::to_le_bytes).concat();
     object.range_mut(at + 16..at + 32).copy_from_slice(&words);
     object.psync().unwrap();
@@ -163,7 +162,6 @@ fn a_description_that_was_changed_in_the_object_is_damage() {
     }
 }
 
-/// A forger computes the checksums.
 #[test]
 fn it_is_said_why_a_forged_description_is_not_used() {
     let rig = Rig::new();

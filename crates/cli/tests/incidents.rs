@@ -77,7 +77,6 @@ fn the_first_pages_of_a_pool_are_overwritten() {
     }
 }
 
-/// `superblock-advice.sh` of the issue.
 #[test]
 fn a_pool_without_a_copy_of_its_superblock_is_not_sent_in_a_circle() {
     let rig = rig();
@@ -212,7 +211,6 @@ fn a_pool_that_this_user_may_only_read_is_backed_up() {
     let Some(done) = run() else { return };
     done.fine();
     pmo(["verify", &text(&backup)]).fine();
-    // Without locks: there must be no writer.
     fs::set_permissions(&rig.pool, Permissions::from_mode(0o644)).expect("set");
     let writer = rig.hold("a", true);
     fs::set_permissions(&rig.pool, Permissions::from_mode(0o444)).expect("set");
@@ -361,7 +359,6 @@ fn a_killed_restore_is_named_by_check_and_removed_by_gc() {
     is_whole(&rig);
 }
 
-/// In the middle of the table's newest batch.
 #[test]
 fn a_damaged_change_of_the_table_is_an_error_and_repair_keeps_it() {
     let rig = rig();

@@ -33,7 +33,6 @@ const ASKED: [&[&str]; 8] = [
     &["--anchor", "anchor"],
 ];
 
-/// Commands, arguments after the pool, and whether they change the object.
 const COMMANDS: [(&[&str], &[&str]); 12] = [
     (&["cat"], &["plain"]),
     (&["put"], &["plain"]),

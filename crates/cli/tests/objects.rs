@@ -152,7 +152,6 @@ fn s2_04_a_volatile_object_says_so() {
     rig.feed("put", ["a"], b"worth nothing").fine();
     assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("flags    volatile\n"));
     assert_eq!(rig.pmo(["stat"], ["a", "--json"]).fine().json()["volatile"], true);
-    // Made in another boot.
     let pool = indelible::Pool::open(&rig.pool).unwrap();
     let options =
         indelible_store::table::CreateOptions { size: 4096, volatile: Some([9; 16]), ..Default::default() };
@@ -175,7 +174,6 @@ fn format_asks_before_it_destroys() {
     rig.pmo(["format"], [""; 0]).fails(7, "exists already");
     assert_eq!(rig.line("kept"), "D - 4 KiB kept");
     let run = rig.pmo(["format"], ["--force", "--json"]).fine();
-    // Over an old pool: its size.
     assert_eq!((run.json()["length"].as_u64(), run.json()["objects"].as_u64()), (Some(16 << 20), Some(0)));
     let held = {
         rig.pmo(["create"], ["a", "4K"]).fine();
@@ -373,7 +371,6 @@ fn names_that_cannot_be() {
     }
     rig.pmo(["create"], ["good", "4K"]).fine();
     rig.pmo(["mv"], ["good", "bad\t"]).fails(2, "not a usable name");
-    // Names are not paths.
     for name in ["..", "/etc/passwd", "a/../b", "*", &"x".repeat(511)] {
         rig.pmo(["create"], [name, "4K"]).fine();
         rig.pmo(["rm"], [name]).fine();
@@ -388,7 +385,6 @@ fn names_that_cannot_be() {
 #[test]
 fn names_cannot_command_the_terminal() {
     let rig = Rig::new();
-    // Format characters are no control characters, and allowed.
     rig.pmo(["create"], ["a\u{202e}b", "4K"]).fine();
     assert_eq!(rig.line("a*"), "D - 4 KiB a\\u{202e}b");
     assert_eq!(rig.pmo(["ls", "--json"], [""; 0]).fine().json()[0]["name"], "a\u{202e}b");

@@ -145,7 +145,6 @@ fn version_and_no_colours_in_pipes() {
     assert!(!pmo(["--help"]).out.contains('\u{1b}'));
 }
 
-/// Lines of help break at the terminal's width alone.
 #[test]
 fn sentences_of_help_fill_the_lines_of_a_terminal() {
     let commands = pmo(["help"]).fine().out;

@@ -4,7 +4,6 @@ use crate::common::{Rig, pmo};
 use indelible::{CreateOptions, Far, FarEntry, FarTarget, Heap, Pool, Rights};
 use std::path::Path;
 
-/// `a` has entries for `b` and for an object by name; returns its ID.
 fn made(pool: &Path) -> String {
     let pool = Pool::open(pool).unwrap();
     let free = CreateOptions::new(1 << 20).position_independent(true);

@@ -27,7 +27,6 @@ fn damage(rig: &Rig, nth: usize, bits: [u64; 2]) {
     }
 }
 
-/// More bits than can be repaired.
 const LOST: [u64; 2] = [0xffff_0000_ffff_0f0f, 0x1234_5678_9abc_def0];
 
 #[test]
@@ -53,7 +52,6 @@ fn s1_14_damaged_words_are_repaired_and_lost_ones_named() {
         (&"a".into(), &1024.into(), &0.into())
     );
     assert_eq!((&json[0]["lost"], &json[0]["skipped"]), (&[72].to_vec().into(), &serde_json::Value::Null));
-    // No command prints the lost word.
     rig.pmo(["cat"], ["a"]).fails(3, "offset 0x48");
     rig.pmo(["scrub"], ["plain"]).fails(2, "no check words");
     rig.pmo(["scrub"], ["absent"]).fails(5, "no such object");

@@ -55,14 +55,12 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
-    // After the key page and a node.
     bytes[json["offset"].as_u64().unwrap() as usize + 2 * 4096 + 2000] ^= 4;
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
     assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
 }
 
-/// More pages than the attach decrypts.
 #[test]
 fn s3_03_a_damaged_page_of_a_large_object_is_named_where_it_is_read() {
     let rig = rig();
@@ -117,7 +115,6 @@ fn s3_06_the_page_of_the_cookbook_is_true_in_the_shell() {
     assert!(commands > 15, "{commands}");
 }
 
-/// Runs the tool on a terminal, and enters a line at each prompt.
 fn on_a_terminal(rig: &Rig, arguments: &str, dialogue: &[(&str, &str)]) -> Option<(String, i32)> {
     let command = format!("{PMO} {arguments}");
     let mut script = Command::new("script");
@@ -178,7 +175,6 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     rig.pmo(["cat"], ["diary", "--seal-key-file", "k"]).fine();
     let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
     assert!(code == 6 && shown.contains("opens none"), "{code} {shown}");
-    // Refused: a passphrase protects no plain object.
     rig.feed("put", ["plain", "--create"], b"open").fine();
     let cat = format!("cat {pool} plain --seal-passphrase --quiet");
     let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
@@ -402,11 +398,9 @@ fn s3_01_seals_are_checked_page_by_page() {
     rig.pmo(["rm"], ["other"]).fine();
     let json = rig.pmo(["check"], ["--seals", "--seal-key-file", "k", "--json"]).fine().json();
     assert_eq!((json["seals"].as_array().unwrap().len(), &json["seals"][0]["opened"]), (2, &true.into()));
-    // Both pages of the snapshot; the object shares the second.
     let offset = rig.pmo(["stat"], ["monday", "--json"]).fine().json()["offset"].as_u64().unwrap() as usize;
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     for page in [0, 1] {
-        // After the key page and a node.
         bytes[offset + 4096 * (2 + page) + 2000] ^= 4;
     }
     std::fs::write(&rig.pool, bytes).unwrap();

@@ -6,7 +6,6 @@ use indelible::{Heap, Pool};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// `a` has three pages; `then` is its snapshot before a change of the second page.
 fn changed() -> Rig {
     let rig = Rig::new();
     rig.feed("put", ["a", "--create"], &[1; 12_288]).fine();
@@ -55,7 +54,6 @@ fn s2_02_objects_are_compared_page_by_page() {
     held.release();
 }
 
-/// Roots differ by value: one beside a change in the same page does not.
 #[test]
 fn s2_02_roots_that_differ_are_named() {
     let rig = Rig::new();
@@ -96,7 +94,6 @@ fn s2_02_roots_that_differ_are_named() {
 fn pages_of_an_objects_own_are_counted() {
     let rig = changed();
     let own = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["own"].as_u64().unwrap();
-    // The snapshot owns the former pages; the object owns the changed page.
     assert_eq!((own("a"), own("then")), (4096, 12_288));
     let listed = rig.pmo(["ls"], ["--columns", "own,name", "--sort", "own", "--no-header"]).fine();
     assert_eq!(listed.out, "12 KiB  then\n 4 KiB  a\n");
@@ -232,7 +229,6 @@ fn s2_04_objects_are_copied_and_moved_between_pools() {
     }
 }
 
-/// The object is in both pools, as after a death at the end of the move.
 #[test]
 fn a_move_that_was_cut_short_says_what_to_do() {
     let rig = changed();
@@ -273,7 +269,6 @@ fn top_counts_psyncs_and_names_holders() {
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();
     let mut seen = BufReader::new(top.stdout.take().unwrap()).lines();
-    // Until a look sees a psync, and none between its reads: a line of 64 bytes each.
     let mut looks = 0;
     let row = loop {
         busy.as_mut_slice()[0] ^= 1;

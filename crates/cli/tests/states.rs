@@ -140,7 +140,6 @@ fn cat_shows_the_last_psync_beside_the_writer() {
     writer.release();
 }
 
-/// Without a checkpoint.
 #[test]
 fn psyncs_are_counted_beside_the_writer() {
     let rig = rig();

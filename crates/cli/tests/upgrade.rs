@@ -4,7 +4,6 @@ use crate::common::Rig;
 use indelible_testing::hostile::pool::{old_pool, old_pools};
 use std::fs;
 
-/// A pool of format 1, whose program died.
 fn old() -> Rig {
     let rig = Rig::empty();
     fs::write(&rig.pool, &old_pool("waiting").image).expect("written");
@@ -52,7 +51,6 @@ fn doctor_names_the_format_and_the_remedy() {
     assert!(none.out.lines().any(|line| line.starts_with("pool ") && line.ends_with(" none")), "{none:?}");
 }
 
-/// Attached, left by a dead writer, full, in the middle of a move.
 #[test]
 fn every_command_but_upgrade_refuses_an_old_pool_and_leaves_it_alone() {
     let commands: [(&[&str], &[&str]); 14] = [

@@ -118,7 +118,6 @@ fn s2_18_a_program_that_dies_is_started_again_so_many_times() {
     let lines: Vec<Vec<&str>> = died.out.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!(lines.len(), 4, "{died:?}");
     for (restarts, pair) in lines.windows(2).enumerate() {
-        // Number of runs, process, signal.
         assert_eq!(pair[1][1..], [(restarts + 1).to_string().as_str(), pair[0][0], "11"], "{died:?}");
     }
     assert_eq!(died.err.matches("is started again").count(), 3, "{died:?}");

@@ -1,9 +1,8 @@
 //! A software transactional memory that reports commits to a sink in their serial order.
 //!
-//! Threads run closures as transactions; each sees memory as of one moment, with its own changes,
-//! and changes it at one moment or not at all. Conflicts are by cache line. At the commit the
-//! [`Sink`] gets the changed lines, with a sequence number, before memory and other threads do.
-//! Without a sink ([`Volatile`]) it is a plain transactional memory.
+//! Threads run closures as transactions, atomic and isolated; conflicts are by cache line. At the
+//! commit the [`Sink`] gets the changed lines, with a sequence number, before memory and other
+//! threads do. Without a sink ([`Volatile`]) it is a plain transactional memory.
 //!
 //! ```
 //! use indelible_stm::{Abort, Direct, Stm, TxWord, Volatile};

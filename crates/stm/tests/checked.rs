@@ -85,11 +85,9 @@ fn s1_13_a_reader_of_a_damaged_word_commits_its_repair() {
     stm.memory().damage(5, 0b1011 << 30, 1);
     assert_eq!(read(&mut thread, 5).unwrap(), (5, Some(1)));
     assert!(stm.memory().is_whole(5));
-    // Reading the repaired word changes nothing.
     assert_eq!(read(&mut thread, 5).unwrap(), (5, None));
 }
 
-/// An undone transaction repairs nothing; its next run does.
 #[test]
 fn a_repair_is_a_change_like_others() {
     let stm = words(64);
@@ -124,7 +122,6 @@ fn s1_14_a_part_of_a_word_is_stored_with_the_rest_as_it_was() {
     assert_eq!([17, 18].map(|nth| read(&mut thread, nth).unwrap()), expected.map(|value| (value, None)));
 }
 
-/// The transaction ends and is not run again, whatever the closure returns.
 #[test]
 fn s1_14_a_lost_word_is_named() {
     let stm = words(64);
@@ -139,7 +136,6 @@ fn s1_14_a_lost_word_is_named() {
         Ok::<_, Abort<()>>((lost, tx.lost()))
     });
     assert_eq!((swallowed, runs), (Err(Error::Lost(33 * 8)), 1));
-    // A partial store meets the damage, too, a whole one repairs it.
     assert_eq!(read(&mut thread, 0).unwrap().0, 0);
     let part = thread.atomically(|tx| Ok::<_, Abort<()>>(store(tx, 33 * 8, &[1])?));
     assert_eq!(part, Err(Error::Lost(33 * 8)));
@@ -149,7 +145,6 @@ fn s1_14_a_lost_word_is_named() {
     assert!(text.contains("0x108"), "{text}");
 }
 
-/// No reader takes a word beside another's check word for damaged.
 #[test]
 fn words_that_are_being_stored_are_not_damaged() {
     let stm = words(8);

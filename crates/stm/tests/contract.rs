@@ -26,7 +26,6 @@ fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().expect("no panic"))
 }
 
-/// Another thread can change the word at once: it has no owner.
 fn is_free<S: Sink>(stm: &Arc<Stm<Direct, S>>, word: &TxWord) -> bool {
     elsewhere(|| {
         let mut thread = stm.thread();
@@ -105,7 +104,6 @@ fn an_action_that_panics_stops_no_other() {
     assert_eq!((ends.take(), value(&stm, &word)), (vec!["first", "second"], 1));
 }
 
-/// A hidden conflict: it cannot commit, and its own error does not count.
 #[test]
 fn a_doomed_transaction_reads_nothing_and_decides_nothing() {
     for (hidden, expected) in [(Ok(()), Ok(())), (Err(Abort::Cancel("torn")), Err(Error::Cancelled("torn")))]
@@ -140,7 +138,6 @@ fn a_transaction_inside_of_one_is_an_error_or_a_part() {
         Ok(())
     });
     assert!(done.is_ok());
-    // Nested, it is a part: its end ends nothing, its abort aborts all.
     let mut thread = stm.thread();
     for aborted in [false, true] {
         thread.begin().unwrap();
@@ -209,7 +206,6 @@ fn a_commit_that_is_not_acknowledged_is_in_memory() {
     assert_eq!((failed, ends.take()), (Err(Error::Unacknowledged("the disk failed")), vec![]));
     stm.sink().ask(0);
     assert_eq!((value(&stm, &word), is_free(&stm, &word)), (1, true));
-    // Readers are acknowledged, too, and name the commit that they rely on.
     let (_, receipt) =
         stm.thread().atomically(|tx| -> Result<u64, Abort<()>> { Ok(tx.get(&word)?) }).unwrap();
     assert_eq!((receipt.sequence(), receipt.newest_read(), receipt.durable_from()), (None, 1, 1));
@@ -363,7 +359,6 @@ fn nobody_runs_beside_a_thread_that_is_alone() {
         drop(alone);
         others.into_iter().for_each(|other| other.join().unwrap());
     });
-    // Later readers rely on it, as no stripe shows its changes.
     let (_, receipt) = thread.atomically(|tx| -> Result<u64, Abort<()>> { Ok(tx.get(&word)?) }).unwrap();
     assert_eq!((receipt.newest_read(), stm.now()), (2, 2));
 }
@@ -391,7 +386,6 @@ fn quiescence_waits_for_older_snapshots_alone() {
     quiescence(|stm| stm.thread().quiesce(1));
 }
 
-/// The known seats do not hide later threads.
 #[test]
 fn a_thread_that_waited_before_waits_for_new_threads_too() {
     let (stm, over, knows, begun) =
@@ -451,7 +445,6 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
             }));
             (0..100).for_each(|_| std::thread::yield_now());
             over.store(true, Ordering::Relaxed);
-            // It sees the commit: no thread needs to wait for it any more.
             tx.get(word)?;
             assert_eq!(tx.snapshot(), 1);
             elsewhere(|| quiesce(stm));

@@ -256,7 +256,6 @@ fn nobody_reads_half_a_commit() {
     half_stored(None).unwrap();
 }
 
-/// After repeated conflicts it runs alone; the closure runs at most that often.
 #[test]
 fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     let word = TxWord::new(0);

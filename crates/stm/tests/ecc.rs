@@ -121,7 +121,6 @@ fn words_with_two_explanations_are_refused() {
     ambiguous_words(None).unwrap();
 }
 
-/// 8 bits of a codeword of 14 look like the other 6.
 #[test]
 fn damage_of_eight_bits_may_be_taken_for_another() {
     let codeword = of_fourteen()[0];
@@ -131,7 +130,6 @@ fn damage_of_eight_bits_may_be_taken_for_another() {
     }
     let wrong = repair((bits >> 64) as u64, bits as u64).unwrap();
     assert_eq!((wrong.flips, u128::from(wrong.word) << 64 | u128::from(wrong.check)), (6, codeword));
-    // More often it is noticed.
     let mut random = Seeded::new(8);
     let lost = (0..200).filter(|_| {
         let bits = some_bits(&mut random, 8);

@@ -14,10 +14,8 @@ enum Step {
 
 #[derive(Debug)]
 struct Try {
-    /// `Some`: it committed a change.
     sequence: Option<u64>,
     snapshot: u64,
-    /// The last commit that must be durable for this committed one.
     durable_from: Option<u64>,
     steps: Vec<Step>,
 }
@@ -27,7 +25,6 @@ impl Try {
         self.sequence.map_or(self.snapshot, |sequence| sequence.saturating_sub(1))
     }
 
-    /// Redoes it. `last` has the last commit to each byte.
     fn redo(&self, bytes: &mut [u8], last: &mut [u64]) -> Result<(), String> {
         for step in &self.steps {
             match step {

@@ -10,8 +10,7 @@
 //! In memory, a large batch is written in pieces, header last, and one barrier replaces the durable
 //! write.
 //!
-//! Before the write, the commit asks for failed write-backs: lines read from such pages may be
-//! older than the last psync.
+//! Before the write, the commit asks for failed write-backs: lost pages read as older bytes.
 //!
 //! The primary changes only after the durable write returned.
 
@@ -114,8 +113,8 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// Applies a batch whose borrowed lines begin at `lines`, from the lane: the source may have
-/// changed, and a store that only the primary has would escape every later diff.
+/// Applies a batch with borrowed lines at `lines`, read from the lane because the source may have
+/// changed.
 pub fn apply_borrowed(
     medium: &dyn Medium,
     batch: &Batch,

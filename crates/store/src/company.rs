@@ -1,9 +1,8 @@
 //! Threads that a group commit waits for, so that one durable write serves heaps with tickets and
 //! transactions.
 //!
-//! A round that closes at its first waiter serves half of the threads: the last round's end has
-//! just woken the rest. So each round expects the last cut's waiters. Repeated failures suspend
-//! expectations for some rounds.
+//! A round that closes at its first waiter serves half of the threads, so each round expects the
+//! last cut's waiters. Repeated failures suspend expectations for some rounds.
 
 #[doc(hidden)]
 pub use crate::sync::{since, wait_for};

@@ -53,7 +53,6 @@ fn a_table_that_another_process_keeps_is_an_error() {
     store.attach_writer("a", KEY).unwrap().detach().unwrap();
 }
 
-/// The second does not wait until the first, who waits for another process, gives up.
 #[test]
 fn threads_wait_for_each_other_no_longer_than_for_another_process() {
     let (medium, store) = pool();
@@ -116,7 +115,6 @@ fn a_read_without_a_lock_sees_one_state_of_the_table() {
         let change = {
             let store = store.clone();
             move || {
-                // "c" reuses the slot of "a", and its node changes twice.
                 store.destroy("a", KEY).unwrap();
                 store.create("c", &of(300_000)).unwrap();
                 store.rename("b", "d", KEY).unwrap();

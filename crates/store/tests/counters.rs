@@ -110,7 +110,6 @@ fn a_psync_that_is_not_durable_yet_is_not_counted() {
             psync_copied(&mut [(&mut writer, &[(0, &[value; 8])])]).unwrap();
         }
         *hooked.0.lock().unwrap() = None;
-        // During a psync the last one before is known to be done, by its end or the watermark.
         let seen = seen.lock().unwrap();
         let psyncs = seen.chunks(2).zip(1..);
         for (looks, done) in psyncs {

@@ -108,7 +108,6 @@ fn the_survivor_recovers_what_the_dead_one_had() {
             assert!(allowed.contains(&digest(&found)), "{at}: not in step {done} or the next");
             check_tiling(&death.survivor).unwrap_or_else(|e| panic!("{at}: {e}"));
             death.survivor.create("new", &of(100)).unwrap();
-            // Then the power fails: the survivor was promised all of it.
             let promised = snapshot(&death.survivor).unwrap();
             let images = [indelible_testing::Choice::None, indelible_testing::Choice::Random(nth)];
             for choice in images {
@@ -130,7 +129,6 @@ fn recover_all_but(store: &Arc<Store>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A dead process's batch may be visible but not durable.
 #[test]
 fn visible_changes_are_made_durable_before_others_build_on_them() {
     let limits = Limits { exhaustive: 8, singles: 3, random: 3, points: 24, seed: 11 };

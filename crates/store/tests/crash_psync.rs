@@ -85,7 +85,6 @@ fn several_objects_are_one_step() {
     );
 }
 
-/// Few cached pages.
 #[test]
 fn pages_kept_come_and_go() {
     let limits = Limits { points: 120, ..LIMITS };

@@ -65,7 +65,6 @@ fn create_and_destroy() {
             run.step(|store| store.create("a", &of(100)))?;
             run.step(|store| store.create("b", &CreateOptions { sparse: true, ..of(9000) }))?;
             run.step(|store| store.destroy("old", KEY))?;
-            // In the freed space, which must read as zeros.
             run.step(|store| store.create("c", &of(20_000)))?;
             run.step(|store| store.destroy("a", KEY))?;
             run.step(|store| store.destroy("older", KEY))?;
@@ -154,7 +153,6 @@ fn resize() {
                 }
             },
             |run| {
-                // The last one grows in place, the first one moves.
                 run.step(|store| store.resize("b", KEY, 30_000))?;
                 run.step(|store| store.resize("a", KEY, 50_000))?;
                 run.step(|store| store.resize("a", KEY, 20_000))?;

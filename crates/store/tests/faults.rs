@@ -93,7 +93,6 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
         if let Err(error) = &result {
             let barriers = medium.count(OpKind::Barrier);
             if says_durable(error) {
-                // Judged below. No writer continues without recovery.
                 let again = writers.iter_mut().map(|writer| psync(writer, &[(0, &[77; 64])]));
                 again
                     .for_each(|again| assert!(matches!(again, Err(StoreError::Poisoned)), "{at}: {again:?}"));
@@ -111,7 +110,6 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
                     result.as_ref().unwrap_or_else(|e| panic!("{at}: step {nth} again: {e}"));
                 }
             } else if kind == OpKind::Barrier {
-                // Poisoned calls ask nothing of the medium.
                 for writer in &mut writers {
                     assert!(writer.is_poisoned(), "{at}: step {nth}");
                     let again = psync(writer, &[(0, &[77; 64])]);

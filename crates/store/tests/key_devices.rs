@@ -113,7 +113,6 @@ fn a_device_that_needs_more_slots_than_are_free_is_refused_and_changes_nothing()
     let before = *page.bytes();
     assert_eq!(seal_error(page.add(&key, &of(&Fake::new(1, 40)), "")), SealError::NoSlot { slots: 12 });
     assert!(*page.bytes() == before);
-    // With the old slot and one more, it has enough.
     page.exchange(&file(3), &of(&Fake::new(1, 40)), None).unwrap();
     page.open(&of(&Fake::new(1, 40))).unwrap();
     assert_eq!(seal_error(page.add(&key, &file(9), "")), SealError::NoSlot { slots: 12 });

@@ -21,7 +21,6 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
     psync(&mut a, &[(0, &[1; 9000])]).unwrap();
     psync(&mut a, &[(64, &[2; 300])]).unwrap();
     let promised = snapshot(&store).unwrap();
-    // Without a detach the lane must be replayed.
     std::mem::forget(a);
     let image = medium.power_cut(Choice::None);
 

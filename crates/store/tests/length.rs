@@ -48,7 +48,6 @@ fn expect_clean(medium: &SimMedium) {
     assert!(findings.is_none(), "{findings:?}");
 }
 
-/// The medium is open before, the superblock read afterwards.
 #[test]
 fn processes_look_at_the_pool_while_another_makes_it_longer() {
     for config in media() {
@@ -79,7 +78,6 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
         filled(&three, "b", 8).detach().unwrap();
         has(&reading, "b", 8);
         has(&one, "b", 8);
-        // The object reaches into space unknown to one process.
         assert_eq!(three.lengthen(8 * MIB).unwrap(), 8 * MIB);
         a.grow(3 * MIB).unwrap();
         psync(&mut a, &[(3 * MIB - 9, &[9; 9])]).unwrap();
@@ -95,7 +93,6 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
     }
 }
 
-/// The recovering process does not know the space.
 #[test]
 fn psyncs_in_the_new_space_are_recovered() {
     for config in media() {

@@ -1,6 +1,5 @@
 //! Media errors as on Linux: a failed write-back is reported once per file, and "no space" may come
-//! after all is visible. The program continues until it dies or the power fails: nothing
-//! acknowledged is lost, and nothing refused is done.
+//! after all is visible. Nothing acknowledged is lost, and nothing refused is done.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};
@@ -38,7 +37,6 @@ enum Op {
 
 use Op::*;
 
-/// Every kind of operation, run twice: each follows a failure.
 const ROUND: [Op; 24] = [
     Attach("a"),
     Attach("b"),
@@ -229,7 +227,6 @@ fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str)
         assert!(lanes.iter().all(|lane| lane.index.is_none() || lane.len < LARGE), "{lanes:?}");
     }
     let counts = (file.durable.load(Ordering::Relaxed), sim.count(OpKind::Reserve) - reserved);
-    // Again, sometimes dying or losing power.
     for (nth, &op) in round.iter().enumerate() {
         if nth % 6 == 0 {
             for choice in [Choice::None, Choice::Random(nth as u64), Choice::All] {

@@ -6,7 +6,6 @@ use indelible_store::{Mutant, with_mutant};
 use indelible_testing::rules::{dead, found, psync_both};
 use indelible_testing::{Choice, Fault, OpKind, SimMedium};
 
-/// Counts attaches that silently show an earlier or mixed state.
 fn undone(rounds: u64) -> (u64, u64, u64) {
     let (mut whole, mut refused, mut undone) = (0, 0, 0);
     for seed in 0..rounds {

@@ -41,7 +41,6 @@ fn a_sealed_object_keeps_what_was_psynced() {
         let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
         assert!(report.findings.iter().all(|finding| finding.severity < Severity::Warning), "{report:?}");
         store.destroy("a", KEY).unwrap();
-        // The lane stays.
         assert!(store.info().unwrap().free + (1 << 20) >= free);
     }
 }
@@ -78,7 +77,6 @@ fn each_of_its_keys_opens_an_object_and_no_other_does() {
     assert_eq!(seal_error(store.attach_writer("a", KEY).map(drop)), SealError::KeyNeeded);
     assert_eq!(seal_error(store.attach_reader("a", KEY).map(drop)), SealError::KeyNeeded);
     assert!(medium.to_bytes() == before, "nothing was written");
-    // Another object's key, and one of an unsealed object.
     store.create_sealed("b", &of(5000), &[(&keys[0], "")]).unwrap();
     let other = store.unlock("b", KEY, &keys[0]).unwrap();
     assert_eq!(
@@ -88,7 +86,6 @@ fn each_of_its_keys_opens_an_object_and_no_other_does() {
     store.create("plain", &of(5000)).unwrap();
     assert_eq!(seal_error(store.unlock("plain", KEY, &keys[0]).map(drop)), SealError::NotSealed);
     assert_eq!(seal_error(store.attach_sealed_writer("plain", KEY, &other).map(drop)), SealError::NotSealed);
-    // Detached, and not bound to a lane.
     store.attach_sealed_writer("b", KEY, &other).unwrap().detach().unwrap();
 }
 
@@ -224,7 +221,6 @@ fn keys_are_changed_beside_a_process_that_makes_snapshots() {
         let unlocked = sealed::unlock(&store, "a").unwrap();
         let mut a = sealed::writer(&store, "a").unwrap();
         psync(&mut a, &[(7, b"kept")]).unwrap();
-        // Its extent is a base, with the earlier key page.
         other.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }]).unwrap();
         a.change_keys(&unlocked, |page, key| page.add(key, &file(2), "second")).unwrap();
         psync(&mut a, &[(17, b"later")]).unwrap();
@@ -236,7 +232,6 @@ fn keys_are_changed_beside_a_process_that_makes_snapshots() {
         reader.unseal(&unlocked).unwrap();
         let bytes = sealed::bytes(&reader.sealed_pages().unwrap()).unwrap();
         assert_eq!((&bytes[7..11], &bytes[17..22]), (&b"kept"[..], &b"later"[..]));
-        // One object's key opens its earlier copies.
         store.attach_sealed_reader("s", KEY, &unlocked).unwrap().detach().unwrap();
         assert_eq!(seal_error(store.unlock("s", KEY, &file(2)).map(drop)), SealError::WrongKey { slots: 1 });
     }
@@ -355,7 +350,6 @@ fn every_bit_of_a_key_slot_is_covered() {
             damaged.open(&file(2)).unwrap();
         }
     }
-    // With a fitting checksum, the tag notices.
     let mut bytes = Box::new(*page.bytes());
     bytes[1024 + 40] ^= 1;
     bytes[1024 + 16..1024 + 24].fill(0);

@@ -31,7 +31,6 @@ fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
     let mut told = Vec::new();
     writer.reencrypt(&[&third, &first, &third], &mut |done, all| told.push((done, all))).unwrap();
     assert_eq!(told, [(64, 74), (74, 74)]);
-    // Versions continue, for anchors.
     let after = writer.sealed_pages().unwrap().state();
     assert!(after.id == before.id && after.version > before.version);
     psync(&mut writer, &[(17, b"later")]).unwrap();
@@ -106,7 +105,6 @@ fn every_bit_of_a_grown_object_is_covered() {
     sealed::create(&store, "a", 100).unwrap();
     let mut writer = sealed::writer(&store, "a").unwrap();
     psync(&mut writer, &[(0, &[7; 100])]).unwrap();
-    // A second level appears; pages go and return.
     for size in [66 * PAGE, 65 * PAGE + 5, 130 * PAGE] {
         writer.resize(size).unwrap();
         psync(&mut writer, &[(64 * PAGE, &[8; 100])]).unwrap();
@@ -144,7 +142,6 @@ fn every_bit_of_a_grown_object_is_covered() {
             }
         }
     }
-    // Bytes in place of absent pages do not matter.
     for page in [shape.page(0, 2), shape.content_page(1), shape.content_page(129)] {
         pages.get_mut(&page).unwrap().fill(0xff);
     }
@@ -197,7 +194,6 @@ fn pages_are_read_beside_growth() {
         }
         let grown = (1..40).try_for_each(|step| {
             writer.grow((40 + step * 5) * PAGE).map(drop)?;
-            // In the way of the next step, and in the place of this one.
             let name = format!("b{step}");
             store.create(&name, &of(30 * PAGE))?;
             let mut other = store.attach_writer(&name, KEY)?;

@@ -1,6 +1,5 @@
 //! Batches in pieces, redo past the write combiner, and a full combiner: at the shipped sizes with
-//! sampled power cuts, and at small sizes with an image of each class that a power cut may leave
-//! (`indelible_testing::ClassLimits`).
+//! sampled power cuts, at small sizes by classes of images (`indelible_testing::ClassLimits`).
 
 use indelible_store::error::Result;
 use indelible_store::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
@@ -156,7 +155,6 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     let store = Store::open(device.clone(), process(2)).unwrap();
     let mut a = store.attach_writer("a", KEY).unwrap();
     let mut expected = contents(&store, a.object()).unwrap();
-    // Makes the lane long enough for the object, and empties it.
     let whole = expected.len() as u64 / LINE * LINE;
     store_lines(&mut a, &mut expected, 0, &[(0, whole)]);
     a.checkpoint().unwrap();
@@ -167,7 +165,6 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     std::mem::forget(a);
     drop(store);
     let left = medium.power_cut(Choice::None).medium();
-    // Applies the table's lane, so that recovery redoes only this one.
     let store = Store::open(Arc::new(left.handle()), process(3)).unwrap();
     store.info().unwrap();
     let seed = store.superblock().seed.get();
@@ -197,7 +194,6 @@ fn store_lines(writer: &mut Writer, expected: &mut [u8], round: u8, ranges: &[(u
     writer.psync(collect).unwrap();
 }
 
-/// Short redo under, beside and over long redo.
 fn redo(transfers: Transfers) -> Left {
     let long = transfers.direct() as u64;
     let size = 12 * long;
@@ -252,7 +248,6 @@ fn long_redo_at_small_sizes() {
     recovered(&redo(SMALL), Cuts::Every).unwrap();
 }
 
-/// Then newer lines of written and held ones.
 fn combine(transfers: Transfers) -> Left {
     // Per page, it keeps 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);

@@ -92,7 +92,6 @@ fn sign_keys_are_other_keys_than_those_that_read() {
     bad(seal_error(create(&[reading()])));
     bad(seal_error(create(&[signed_key(), file(1).signed_by(&other()).unwrap()])));
     assert!(store.find("a").is_err());
-    // Any of the keys may state the signer.
     create(&[file(1), signed_key()]).unwrap();
     assert_eq!(contents(&store, "a", &file(1)), Err(SealError::VerifyKeyNeeded));
     contents(&store, "a", &file(1).verified_by(sign_key().verify_key())).unwrap();
@@ -129,7 +128,6 @@ fn all_that_changes_a_signed_object_signs_it() {
     expected[100..105].copy_from_slice(b"after");
     expect(&expected, "another key");
     writer.detach().unwrap();
-    // Changing slots takes the right to write.
     let unlocked = sealed::unlock(&store, "a").unwrap();
     let mut writer = store.attach_sealed_writer("a", KEY, &unlocked).unwrap();
     writer.change_keys(&unlocked, |page, object| page.add(object, &file(1), "another")).unwrap();

@@ -63,7 +63,6 @@ fn a_process_that_may_only_read_keeps_no_writer_waiting() {
     }
 }
 
-/// Announced, unpublished pages read as zeros.
 #[test]
 fn a_direct_write_under_way_is_not_seen() {
     for disk in [true, false] {

@@ -31,7 +31,6 @@ fn upgrade(medium: &SimMedium) -> Result<Upgraded, StoreError> {
 fn judge(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
     let report = Store::check(device(medium), &mut |_, _| {}).map_err(text)?;
-    // One superblock slot may be torn.
     let known = |finding: &&Finding| finding.severity == Severity::Note || finding.part == Part::Superblock;
     let bad = report.findings.iter().find(|finding| !known(finding));
     if let Some(finding) = bad {
@@ -55,7 +54,6 @@ fn pools_of_release_0_1_hold_what_they_held() {
         let text = format!("the pool has format version 1, this software uses version {VERSION}");
         assert_eq!(refused, Some(text), "{}", pool.name);
         let upgraded = upgrade(&medium).unwrap_or_else(|error| panic!("{}: {error}", pool.name));
-        // An interrupted move leaves its hidden object.
         let hidden = u64::from(pool.name == "resizing");
         assert_eq!(
             (upgraded.from, upgraded.objects),
@@ -104,7 +102,6 @@ fn the_power_may_fail_at_any_time() {
     assert!(old > 100 && begun > 100 && done > 10);
 }
 
-/// The failed change may be visible; the power fails in the next upgrade.
 #[test]
 fn the_power_may_fail_after_an_operation_that_failed() {
     let pools = old_pools();
@@ -167,7 +164,6 @@ fn every_operation_may_fail() {
     assert!(failed > 50, "{failed}");
 }
 
-/// In processes of their own; then power is lost, sometimes after the first, too.
 #[test]
 fn upgrades_may_fail_one_after_the_other() {
     let pools = old_pools();
@@ -253,7 +249,6 @@ fn a_full_medium_is_said_to_be_full() {
     assert!(full > 20, "{full}");
 }
 
-/// One wrong bit in a batch is corrected, as by recovery.
 #[test]
 fn damage_is_refused_and_a_wrong_bit_put_right() {
     let pool = &old_pool("waiting");
@@ -264,7 +259,6 @@ fn damage_is_refused_and_a_wrong_bit_put_right() {
     };
     let (table, writers) = (batches(TABLE_LANE), batches(DATA));
     assert!(table.len() > writers.len() + 2 && writers.len() > 4);
-    // In a batch before others, and in both superblocks.
     for ranges in [vec![table[0] + 70], vec![writers[0] + 70], vec![SLOTS[0] + 40, SLOTS[1] + 40]] {
         let damaged = medium(pool, SimConfig::default());
         ranges.iter().for_each(|at| damaged.scribble(*at..at + 8, 3));

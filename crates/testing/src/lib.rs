@@ -62,8 +62,7 @@ pub use sim::{
 pub use sparse::{WHOLE, sparse};
 pub use tpm::EmulatedTpm;
 
-/// Reports once per process, on the terminal, that a test could not run here: the harness hides the
-/// output of passing tests.
+/// Reports once per process, on the terminal, that a test could not run here.
 pub fn not_tested(what: impl std::fmt::Display) {
     use std::io::Write;
     static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());

@@ -1,8 +1,8 @@
 //! Rounds on a disk whose reads, writes and flushes fail at random, under killed processes.
 //!
-//! While the disk fails, a process may end with a clear error, or by SIGBUS where a page cannot be
-//! read. Afterwards everything acknowledged must be there; half of the rounds end in a power cut.
-//! After a failed flush, which may lose bytes, the disk fails until a power cut.
+//! While the disk fails, a process may end with a clear error, or by SIGBUS at an unreadable page.
+//! Afterwards everything acknowledged must be there. A failed flush ends in a power cut, and so do
+//! half of the rounds.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;
@@ -74,7 +74,6 @@ impl Failing {
         let power = !self.machine.disk.pause() || self.rng.bool();
         if power {
             self.machine.disk.mend(true);
-            // Later writes of the file system come after the cut.
             self.machine.unmount()?;
             self.machine.disk.show(Pages::default());
         } else {

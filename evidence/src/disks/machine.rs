@@ -1,8 +1,8 @@
 //! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of
 //! it.
 //!
-//! Threads of this process serve the disk and must not wait for the file system on it: other
-//! processes touch the mounted folder. Mounts are private to this process and its children.
+//! Other processes touch the mounted folder, as threads of this one serve the disk. Mounts are
+//! private to this process and its children.
 
 use super::disk::Disk;
 use super::serve::{DISK, SAID, Server};
@@ -218,7 +218,6 @@ impl Drop for Machine {
         }
         let _ =
             Command::new("umount").args(["-i", "-l"]).arg(self.path("fuse")).stderr(Stdio::null()).status();
-        // The thread ends when the kernel releases the last file; other processes may hold one.
         drop(self.server.take());
     }
 }

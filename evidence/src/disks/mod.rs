@@ -1,9 +1,9 @@
 //! Real media: ext4, xfs and btrfs on a disk that records writes and flushes, and on one that
 //! fails.
 //!
-//! Replay: killed processes work on a pool while the disk records; each image that a power cut may
-//! leave (see [`replay`]) is mounted, recovered and judged as after kills. Failing: the same on a
-//! disk that fails at random (see [`failing`]).
+//! Replay: killed processes work on a pool while the disk records; each image of a power cut is
+//! mounted, recovered and judged as after kills ([`replay`]). Failing: the same on a failing disk
+//! ([`failing`]).
 //!
 //! Controls must be noticed: a disk that loses writes after acknowledged flushes, and, with broken
 //! protocols, writers that psync too early.

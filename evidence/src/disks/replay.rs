@@ -1,8 +1,7 @@
 //! A recording, and its images of power cuts.
 //!
-//! An image has everything up to the last flush before the cut, and of later writes as much as a
-//! [`Loss`] lets arrive. Its recovery is recorded and cut again. A state found once is promised
-//! from then on.
+//! An image has everything up to the last flush, and of later writes what a [`Loss`] lets arrive.
+//! Its recovery is recorded and cut again; a state found once is promised.
 
 use super::WORKLOADS;
 use super::crew::{Crew, Verdict};
@@ -42,7 +41,6 @@ pub(crate) struct Violation {
 pub(crate) fn machine_with_pool(kind: Kind) -> Result<Machine> {
     let machine = Machine::new(kind)?;
     machine.mount()?;
-    // This process serves the disk, so another one makes the pool.
     let status = Command::new(std::env::current_exe()?)
         .args(["disks-child", "--pool"])
         .arg(machine.pool())
@@ -152,7 +150,6 @@ impl Recording {
         for cut in cuts {
             self.machine.disk.with_base(|base| write_all(base, &Pages::default(), &tape[done..cut]));
             done = cut;
-            // Some acknowledged steps later, all of them are missing.
             let later = tape.len().min(cut + 400);
             let mut specs = all_specs();
             hear(&mut specs, &tape[..later]);

@@ -142,7 +142,6 @@ mod tests {
     fn repairs_are_judged_by_size_and_codewords() {
         assert_eq!(judged(1 << 100 | 3), Ok("repaired"));
         assert_eq!(judged(0x7f << 20), Ok("repaired"));
-        // The judge believes in this codeword, which the code does not have.
         assert!(judged(0x7f).unwrap_err().contains("flips: 7"));
         assert_eq!(judged(0xfff << 20), Ok("refused, with none"));
     }

@@ -69,9 +69,7 @@ fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<
         }
         let at = offset + 16 * nth as u64;
         let bits = match random.u8(..16) {
-            // One of two equally likely words.
             0 => half(codewords[random.usize(..codewords.len())], random),
-            // Part of a lost line; not zeros, which are valid.
             1 => u128::MAX << random.u32(..64),
             _ => some_bits(random),
         };

@@ -1,11 +1,9 @@
 //! Failing system calls: each occurrence of each call on a pool fails once, in each way.
 //!
 //! A traced process runs a script, makes transactions, or upgrades a pool of format 1; the tracer
-//! makes one call fail, or kills before it. Then the process goes on, or the operation fails with a
-//! clear error and is repeatable (only a reservation may report no space), or the reopened pool
-//! shows whether it happened; no panic, signal, hang or second error. After a failed write the file
-//! is read anew before the next write; after a failed barrier the pool is reopened before the next
-//! (docs/decisions/0021). A fresh process finds everything psynced.
+//! fails one call, or kills before it. Then the process goes on, reports a clear error and can
+//! repeat the operation, or the reopened pool shows whether it happened. A fresh process finds
+//! everything psynced. No failed write or barrier is repeated blindly (docs/decisions/0021).
 
 mod calls;
 mod child;
@@ -287,8 +285,8 @@ fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'stati
     Ok(if failed { "outcome: a clear error, and all went on" } else { "outcome: no error, all done" })
 }
 
-/// A wrongly named error of a full medium. A write or barrier without space may have happened in
-/// part; a reservation changed nothing and is repeatable.
+/// A wrongly named error of a full medium: a write or barrier may have happened in part, a
+/// reservation changed nothing.
 fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
     let (Fault::Error(libc::ENOSPC) | Fault::Late(libc::ENOSPC)) = aim.fault else { return None };
     let call = Call::named(aim.call)?;

@@ -115,7 +115,6 @@ impl Script<'_> {
 
     pub(super) fn judge(&self, done: u64, begun: bool) -> Result<(), Trouble> {
         if !self.pool.exists() {
-            // Killed before the pool had a name.
             return match (done, begun) {
                 (0, false) => Ok(()),
                 _ => Err(Trouble::Wrong("the pool is gone".into())),

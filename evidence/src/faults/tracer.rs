@@ -104,7 +104,6 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
     let mut trace = tracer.trace;
     trace.hung |= dog.join().expect("it does not panic");
     result?;
-    // The output fits into the pipes.
     child.stdout.take().context("a pipe")?.read_to_string(&mut trace.stdout)?;
     child.stderr.take().context("a pipe")?.read_to_string(&mut trace.stderr)?;
     Ok(trace)
@@ -139,7 +138,6 @@ impl Tracer<'_> {
                     return Ok(());
                 }
                 WaitStatus::PtraceSyscall(pid) => {
-                    // A killed process has no registers; its end comes next.
                     match self.call(pid) {
                         Ok(()) => {}
                         Err(error) if gone(&error) => continue,
@@ -147,7 +145,6 @@ impl Tracer<'_> {
                     }
                     (pid, None)
                 }
-                // A new thread begins stopped, outside of calls.
                 WaitStatus::Stopped(pid, Signal::SIGSTOP) => (pid, None),
                 WaitStatus::Stopped(pid, signal) => (pid, Some(signal)),
                 WaitStatus::PtraceEvent(pid, ..) => (pid, None),
@@ -209,7 +206,6 @@ impl Tracer<'_> {
                 regs.orig_rax = u64::MAX;
                 ptrace::setregs(pid, regs)?;
                 (under.result, under.skipped) = (Some(-error), true);
-                // An interrupted call reported nothing.
                 if error != libc::EINTR && pool {
                     self.failed(call);
                 }
@@ -280,7 +276,6 @@ impl Tracer<'_> {
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
-            // The pool is reopened and read.
             About::Path(_) if under.pool && under.call.name.starts_with("open") => {
                 (self.unread, self.unopened) = (false, false);
             }
@@ -293,7 +288,6 @@ impl Tracer<'_> {
     fn is_about_pool(&self, pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
         match call.about {
             About::Descriptor => self.is_medium(pid, args[0]),
-            // F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW.
             About::Lock => (36..=38).contains(&args[1]) && self.is_medium(pid, args[0]),
             About::Control => {
                 let of = descriptor(pid, args[0]);
@@ -351,7 +345,6 @@ fn text(pid: Pid, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
     let mut piece = [0; 64];
     while bytes.len() < 4096 {
-        // The mapping may end with a page.
         let at = address + bytes.len() as u64;
         let len = (4096 - at % 4096).min(piece.len() as u64) as usize;
         let read = memory.read_at(&mut piece[..len], at).ok()?;

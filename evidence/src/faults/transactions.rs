@@ -76,7 +76,6 @@ impl Transactions<'_> {
 
     fn open(&self) -> indelible::Result<(Pool, [TxHeap; 2])> {
         let pool = PoolOptions::new().open_or_format(self.pool, LEN)?;
-        // Steps make the epochs, so that each run makes the same calls.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let heaps = match self.class {
             "durable" => {

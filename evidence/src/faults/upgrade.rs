@@ -36,7 +36,6 @@ impl Upgrade<'_> {
 
     pub(super) fn judge(&self) -> Result<(), Trouble> {
         self.upgrade()?;
-        // A superblock slot may be torn: the other serves.
         expect_sound(self.pool, Severity::Warning)?;
         let pool = Pool::open(self.pool)?;
         old_pool(self.name).expect_in(pool.store()).map_err(Trouble::Wrong)?;

@@ -87,8 +87,6 @@ impl Child {
 
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
-        // Memory is limited once threads run: a starting thread would panic in the standard
-        // library.
         let begun = Barrier::new(self.workload.len() + 1);
         thread::scope(|scope| {
             for spec in &self.workload {
@@ -207,7 +205,6 @@ impl Child {
         let reaped =
             pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
         Said::Count { count: reaped, what: "copies of objects that died growing, removed".into() }.say();
-        // All objects of the pool include bases.
         let found = if self.keeps { pool.list().count() as u64 } else { pool.info()?.objects };
         if found != objects {
             return Err(Trouble::Wrong(format!("{found} objects instead of {objects}")));

@@ -1,14 +1,13 @@
 //! Real kills: processes that share a pool die of SIGKILL at random moments; the pool is compared
 //! with a model.
 //!
-//! A round: victims run workloads on their own objects, are stopped, continued and killed, some
-//! with a successor beside the others, and readers. Then recovering processes are killed; at last a
-//! judge compares. Scenarios differ in medium, tracking, adversity and kind: own objects, sealed
-//! ones, [`beside`], [`transfers`].
+//! A round: victims run workloads on their own objects and are stopped, continued and killed, some
+//! with a successor or readers beside them; recovering processes are killed; a judge compares.
+//! Scenarios differ in medium, tracking, adversity and kind ([`beside`], [`transfers`]).
 //!
-//! Checked: all objects of a workload are after the last step reported done or the one under way; a
-//! cut is consistent and as new as promised; check finds no error before recovery and nothing after
-//! it; failures are clear errors, in adverse scenarios only.
+//! Checked: all objects of a workload are after the last reported step or the one under way; cuts
+//! are consistent; check finds nothing after recovery; failures are clear errors, in adverse
+//! scenarios only.
 
 mod beside;
 mod child;

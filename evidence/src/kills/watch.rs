@@ -103,7 +103,6 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
             if kill_process(pid, Signal::STOP).is_ok() {
                 spin(spins);
                 seen.stopped += 1;
-                // It may be killed while stopped.
                 if fate.death.is_none_or(|(death, _)| death > seen.said.len()) {
                     let _ = kill_process(pid, Signal::CONT);
                 }

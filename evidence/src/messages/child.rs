@@ -26,7 +26,6 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn run(&self) -> Result<()> {
-        // A dead process may hold the pool a moment longer.
         let pool = PoolOptions::new().wait(Duration::from_secs(60)).open(&self.pool)?;
         match self.place {
             Some(place) => produce(&pool, place),
@@ -40,7 +39,6 @@ fn produce(pool: &Pool, place: usize) -> Result<()> {
     let mut producer = pool.attach_shared(QUEUE)?.queue(0, &how())?.producer()?;
     for number in 0_u64.. {
         let message = message(place, number);
-        // In parts, so that the slot is claimed for longer.
         let sent = producer.send_parts(message.chunks(16), None)?;
         if number % AHEAD == 0
             && let Some(sent) = sent

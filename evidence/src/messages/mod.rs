@@ -134,7 +134,6 @@ fn kill_and_judge(
     for (name, size) in [(QUEUE, how().bytes()? as u64), (ACKNOWLEDGED, acknowledged)] {
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
     }
-    // Keeps the memory alive beyond the others.
     let queue = pool.attach_shared(QUEUE)?.queue(0, &how())?;
     let acknowledged = pool.attach_shared(ACKNOWLEDGED)?;
     let mut crew = Crew::new(&path)?;

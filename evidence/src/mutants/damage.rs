@@ -83,9 +83,7 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     let both = |first: &mut Writer, second: &mut Writer, value: u8| {
         psync_many(&mut [(first, &[(0, &[value; 150])]), (second, &[(4096, &[value; 70])])]).map_err(text)
     };
-    // The lap before has as many batches: some lie behind the end.
     (1..4).try_for_each(|value| both(&mut first, &mut second, value))?;
-    // A power cut leaves the second header copy in the former state.
     first.checkpoint().map_err(text)?;
     (4..7).try_for_each(|value| both(&mut first, &mut second, value))?;
     let promised = snapshot(&store).map_err(text)?;
@@ -99,7 +97,6 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     drop(store);
     let counted = end == End::Checkpoint && choice == Choice::All;
     let cut = medium.power_cut(choice).medium();
-    // It would repair damage to the table.
     void_table_lane(&cut);
     let image = cut.power_cut(Choice::All);
     let (lane, batches) = batches(&image.medium(), Some(index))?;
@@ -130,7 +127,6 @@ impl Left {
     fn found(&self, medium: &SimMedium) -> Result<Found, String> {
         let store = Store::open(Arc::new(medium.handle()), process(5)).map_err(text)?;
         let recovered = recover_all(&store);
-        // Only the lane and its objects are lost.
         let idle = store.attach_writer("idle", KEY).map(drop);
         idle.map_err(|error| format!("an object that is not concerned is refused: {error}"))?;
         if recovered.is_err() {
@@ -164,7 +160,6 @@ fn sweep(left: &Left) -> Verdict {
             let medium = left.image.medium();
             medium.scribble(at..at + LINE, at);
             let found = left.found(&medium)?;
-            // Nothing else proves that the last batch was durable.
             let undone = nth == last && !left.counted;
             if found == Found::Other && !undone {
                 return Err(format!("batch {nth}, damaged at {at:#x}, is undone without a word"));

@@ -150,7 +150,6 @@ fn check(pools: &Pools) -> Verdict {
         let (start, medium, program) = undisturbed(nth);
         guarded(SEED, || {
             let medium = pools.get(start, medium).medium();
-            // Another layer compares the run with the model.
             let _ = program.run(&medium);
             let image = medium.power_cut(Choice::All).medium();
             let report = Store::check(Arc::new(image), &mut |_, _| {}).map_err(|e| e.to_string())?;
@@ -192,7 +191,6 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
                 allowed.extend(after);
             }
         }
-        // A success relies on the bytes in place.
         writers.iter().for_each(|writer| drop(writer.checkpoint()));
     }
     medium.clear_faults();

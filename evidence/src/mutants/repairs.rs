@@ -85,7 +85,6 @@ fn damaged_lane() -> Verdict {
     drop(store);
     let (_, batches) = batches(&medium, None)?;
     for choice in [Choice::None, Choice::Random(1), Choice::Random(2), Choice::Random(3), Choice::All] {
-        // Nothing proves that the last, damaged batch was durable.
         for (nth, batch) in batches.iter().enumerate().take(batches.len() - 1) {
             let image = medium.power_cut(choice.clone()).medium();
             image.scribble(batch.start..batch.start + LINE, batch.start);

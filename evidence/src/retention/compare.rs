@@ -168,7 +168,6 @@ fn map(heap: &mut Heap, model: &Moving) -> Result<()> {
         Stage::New => (all.clone(), new(heap.root_mut::<NewMap<'_>>("map")?)),
     };
     ensure!(left == all, "the old map is {left:?}, and should be {all:?}");
-    // The converted ones are the first in a hash table's order.
     if done.len() != model.done() || done.iter().any(|(key, text)| all.get(key) != Some(text)) {
         bail!("the new map is {done:?}, of {model:?}");
     }

@@ -1,10 +1,9 @@
 //! Data that survive changes of their types, under kills: programs of three versions take turns on
 //! a heap.
 //!
-//! They convert a root by a chain of converters, migrate containers in steps, extend values in
-//! place, and reset a root of another version; converters fail, threads race to extend beside cuts,
-//! later versions' data are refused. A judge compares the heap with a model, after the last step
-//! reported done or the one under way.
+//! They convert roots, migrate containers in steps, extend values, and reset roots of other
+//! versions, beside failing converters, racing threads and refused data of later versions. A judge
+//! compares the heap with a model.
 //!
 //! Separate from the kills, which compare bytes: an allocator does not determine these.
 

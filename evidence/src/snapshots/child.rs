@@ -209,7 +209,6 @@ impl Work<'_> {
                 (0, _) if copies().count() < COPIES => self.make(&journal, COPY)?,
                 (1..4, Some(copy)) => {
                     self.change(copy, enough, 500)?;
-                    // One with all of its changes makes way.
                     if Acknowledged::open(&self.child.journals, &Self::name(copy))?.get()? >= enough {
                         self.compare_kept(copy, &all[&copy])?;
                         self.remove(&journal, copy)?;
@@ -301,7 +300,6 @@ impl Work<'_> {
             patient(|| reader.refresh())?;
             let most = self.acknowledged.get()? + 1;
             let found = count(reader.as_slice());
-            // Without acknowledgements only that it does not go back.
             if found.0 < least.max(last) || pace.is_none() && found.0 > most {
                 let why = format!("a reader sees change {}, behind {last}, of {least} to {most}", found.0);
                 return Err(Trouble::Wrong(why));

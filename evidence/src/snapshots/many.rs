@@ -33,7 +33,6 @@ pub(super) fn many(
     let before = pool.info()?.objects;
     let mut object = pool.create_attached(OBJECT, 2 * PAGE as u64)?;
     let ((), made) = timed(|| (0..count).try_for_each(|round| keep(pool, &mut object, round)))?;
-    // Snapshots attach at the object's address.
     object.detach()?;
     let mut rounds: Vec<u64> = (0..count).collect();
     rng.shuffle(&mut rounds);

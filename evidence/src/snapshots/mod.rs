@@ -1,10 +1,9 @@
 //! Snapshots, writable copies and readers of a sparse object of 64 GiB beside its writer, in memory
 //! and in a file.
 //!
-//! Under kills: a process changes the object as fast as it can; another makes snapshots and copies
-//! and changes the copies; a third follows. Each page holds the acknowledged changes; at the end
-//! the object is one piece again. Another object gets thousands of snapshots. Then the times of
-//! snapshots, and of psyncs with and without a reader of every tenth.
+//! Under kills, processes change the object, make and change snapshots and copies, and follow it;
+//! at the end it is one piece again. Another object gets thousands of snapshots. Then times are
+//! measured, with and without readers.
 //!
 //! Tracking is explicit: a scan of page tables over 64 GiB would dominate a psync.
 
@@ -246,7 +245,6 @@ impl Scene<'_> {
         let (done, seen) = thread::scope(|scope| {
             let writer = scope.spawn(|| watch(child, Fate::default(), &|| over.load(Ordering::Relaxed)));
             let begun = pool.stat(OBJECT).map(|stat| stat.psyncs);
-            // It compares the object before it begins.
             let begins =
                 || Ok::<_, anyhow::Error>(pool.stat(OBJECT)?.psyncs > begun.as_ref().copied().unwrap_or(0));
             let done = until(begins).and_then(|()| work(self, &pool));

@@ -132,7 +132,6 @@ impl Child {
         let folder = self.pool.parent().context("a pool lies in a folder")?;
         let base = object.as_mut_ptr();
         if self.means == Means::IoUring {
-            // With mprotect tracking, protected pages cannot be pinned for writing.
             for page in 0..SIZE / 4096 {
                 let at = base.wrapping_add(page * 4096);
                 // SAFETY: a byte of the object, stored as it is.

@@ -220,7 +220,6 @@ impl Tools {
 fn whole(done: isize, len: usize) -> io::Result<()> {
     match usize::try_from(done) {
         Ok(done) if done == len => Ok(()),
-        // The kernel stops at the first page it may not write to.
         Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
         Err(_) => Err(io::Error::last_os_error()),
     }

@@ -1,8 +1,7 @@
 //! A workload as a function of seed, workload and step: its objects after any step can be computed.
 //!
-//! A workload is one thread of a victim, with its own objects. A step is one operation on the pool
-//! and the stores before it; after a kill all of its objects are as before or after it. A successor
-//! continues with the next step.
+//! A workload is one thread of a victim, with its own objects. A step is one operation and the
+//! stores before it, done wholly or not at all under a kill; a successor continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 

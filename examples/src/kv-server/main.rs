@@ -70,9 +70,8 @@ fn tracking(word: &str) -> Result<Tracking, String> {
     found.map(|(_, tracking)| tracking).ok_or_else(|| format!("there is no tracking {word:?}"))
 }
 
-/// Clients and kernel need the other half of the cores. Fewer threads answer more requests with
-/// each durable write: on two cores, one thread makes 1.2 to 1.5 times as many changes of 50
-/// clients durable as four do.
+/// Half of the cores: clients and kernel need the others, and fewer threads answer more requests
+/// with each durable write (1.2 to 1.5 times as many on two cores).
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }

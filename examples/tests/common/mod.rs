@@ -51,7 +51,6 @@ pub fn corpus(folder: &Path, files: usize) -> PathBuf {
     for at in 0..files {
         let part = corpus.join(format!("part-{}", at % 5));
         fs::create_dir_all(&part).unwrap();
-        // Pieces overlap: several files have the same text.
         let from = at * 97 % lines.len();
         let piece = lines
             .iter()

@@ -93,7 +93,6 @@ impl Builder {
     /// Adopts a builder's messages; returns whether it died during a psync.
     pub fn saw(&mut self, seen: Seen) -> bool {
         if seen.fresh {
-            // The old index, none, or a new one.
             self.absent = true;
             self.possible.push((0, 0));
         }

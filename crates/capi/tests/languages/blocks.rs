@@ -100,7 +100,6 @@ fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
     blocks_do_what_they_say(true);
 }
 
-/// Both libraries in one program share functions and thread-local variables.
 #[test]
 fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     let folder = folder();
@@ -216,7 +215,6 @@ fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     }
 }
 
-/// Each reported step is there, and no lost block.
 fn killed_containers_are_whole(demand: bool) {
     let folder = disk();
     if !compiles_blocks_of_cpp(folder.path()) {

@@ -55,7 +55,6 @@ fn every_exported_function_is_guarded() {
     assert!(functions > 40, "only {functions} functions were looked at");
 }
 
-/// Rust names in the advice of errors, but for typed code, which C does not reach.
 fn names_of_rust(advice: &str) -> Vec<&str> {
     let words = advice.split(|c: char| !c.is_alphanumeric() && !['_', ':'].contains(&c));
     words.filter(|word| word.contains("::") && !["Heap::verify", "mem::forget"].contains(word)).collect()

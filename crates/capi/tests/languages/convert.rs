@@ -115,7 +115,6 @@ fn s4_02_a_root_is_reset_only_where_the_program_asks_for_it_and_it_is_told() {
     let items = Items::new();
     items.refused("gap");
     let said = items.refused("reset");
-    // An undescribed target: its block may belong to another value.
     assert!(
         said.starts_with("35 after 0: ") && said.contains("leads to a block that no value owns"),
         "{said}"
@@ -165,7 +164,6 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     assert_eq!(items.run("3", "reset"), "reset item, a other: 1 blocks\n0 0\n");
 }
 
-/// Audited by descriptions alone, as `pmo heap` does.
 fn audited(items: &Items) -> (HeapAudit, Root) {
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
     let heap = ReadHeap::open(pool.attach_read("object").unwrap()).unwrap();
@@ -185,7 +183,6 @@ fn tools_go_through_what_c_and_cpp_made_by_its_fields() {
         "{lines}"
     );
     assert_eq!((audit.blocks, audit.owned, audit.referred), (2, 1, 1));
-    // The name points behind the object.
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
     let mut object = pool.attach("object").unwrap();
     let (start, len) = (object.as_ptr().addr(), object.len());

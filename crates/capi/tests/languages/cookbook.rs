@@ -10,7 +10,6 @@ fn follow_page(page: &str) {
     let page = std::fs::read_to_string(project().join("docs/cookbook").join(page)).unwrap();
     let folder = disk();
     let compared = follow(&page, folder.path(), &["c", "cpp"], &|block| {
-        // The environment's installation, with another profile and prefix.
         assert_eq!(block, "cargo xtask install --prefix \"$HOME/.local\"\n");
         std::os::unix::fs::symlink(installed(), folder.path().join(".local")).unwrap();
     });
@@ -27,8 +26,6 @@ fn the_page_for_cpp_is_true() {
     follow_page("cpp.md");
 }
 
-/// Follows a page's parts for C and C++. Returns how many outputs were compared; `None`: no
-/// compiler.
 fn follow_parts(page: &str) -> Option<usize> {
     if !have("pkg-config") || !have("c++") {
         return None;

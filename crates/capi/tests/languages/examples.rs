@@ -6,7 +6,6 @@ use indelible_testing::Seeded;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Listing 2 of the paper, without blanks and line numbers.
 const LISTING: &str = "attach(head,'w');structnode*c=head;while(c->next!=NULL&&c->data<data)c=c->next;\
     if(c->next==NULL)c->next=new_node;else{tmp=c->next;c->next=new_node;c->next->next=tmp;}\
     psync(head);detach(head);";

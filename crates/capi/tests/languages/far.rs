@@ -29,8 +29,6 @@ impl List {
         succeed(Command::new(&self.binary).args(pools.iter().map(AsRef::as_ref)).arg(step))
     }
 
-    /// Rust finds `pointers` pointers by descriptions alone, none dangling; then in one pool, at
-    /// other addresses.
     fn seen_by_rust(&self, root: &str, pointers: usize) {
         let opened = self.pools.each_ref().map(|path| Pool::open(path).unwrap());
         let mut space = Space::new();
@@ -71,6 +69,5 @@ fn s2_12_a_list_of_cpp_goes_through_objects_of_two_pools() {
         return;
     }
     let list = List::made(&CPP, "far.cpp");
-    // The root's four, and the first node's.
     list.seen_by_rust("list.first", 5);
 }

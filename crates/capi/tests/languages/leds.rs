@@ -128,8 +128,6 @@ fn a_killed_program_leaves_each_struct_extended_whole_or_not_at_all() {
     }
 }
 
-/// Kills a program with a library's shape repeatedly. Its output ends in `unit` if everything is as
-/// psynced.
 fn survives(name: &str, compiler: &Compiler, unit: &str) {
     let folder = folder();
     let text = std::fs::read_to_string(program(&format!("leds/{name}"))).expect("the source");
@@ -335,7 +333,6 @@ fn headers_are_lowered_with_their_sources_by_cmake() {
     let project = "cmake_minimum_required(VERSION 3.10)\nproject(uses C)\nfind_package(pmo 0.1 REQUIRED)\n\
                    add_executable(uses)\ntarget_link_libraries(uses PRIVATE pmo::pmo)\n\
                    target_compile_definitions(uses PRIVATE LEVEL=4)\npmo_leds(uses uses.c LOCK layouts.lock)\n";
-    // The second build has a changed header, the third a layout that was released differently.
     let script = "pmo leds uses.c -o /dev/null --lock layouts.lock --update-lock -- -I$PREFIX/include -DLEVEL=1\n\
                   cmake -G 'Unix Makefiles' -DCMAKE_PREFIX_PATH=$PREFIX -S . -B build >log 2>&1 || { cat log; exit 1; }\n\
                   cmake --build build >log 2>&1 || { cat log; exit 1; }\nbuild/uses\n\
@@ -372,7 +369,6 @@ fn the_page_for_structs_that_grow_is_true() {
     let compared = follow(page, folder.path(), &["c"], &|block| {
         let commands = "cargo xtask install --prefix \"$HOME/.local\"\ncargo install --path crates/cli --root \"$HOME/.local\"\n";
         assert_eq!(block, commands);
-        // The environment's installation, with another profile and prefix.
         let local = folder.path().join(".local");
         std::fs::create_dir_all(local.join("bin")).unwrap();
         std::os::unix::fs::symlink(tool, local.join("bin/pmo")).unwrap();

@@ -7,7 +7,6 @@ use indelible_testing::{Seeded, not_tested};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program, if its library's headers are there; pkg-config names its library, if any.
 struct Example {
     folder: tempfile::TempDir,
     binary: PathBuf,
@@ -68,8 +67,6 @@ impl Example {
         command
     }
 
-    /// The program adds numbers and is killed, repeatedly; `there` counts all reported ones, and at
-    /// most one more.
     fn killed(&self, rounds: usize, there: impl Fn() -> i64) {
         let mut rng = Seeded::new(1);
         println!("INDELIBLE_SEED={}", rng.seed());
@@ -183,7 +180,6 @@ fn an_index_of_hnswlib_survives_sigkill_and_another_build_is_refused() {
         let said = succeed(&mut example.run(&["check"]));
         let mut numbers = said.split_whitespace().map(|word| word.parse::<i64>().expect("a number"));
         let (count, found) = (numbers.next().expect("a count"), numbers.next().expect("another"));
-        // The library's answers are approximate.
         assert!(found * 20 >= count * 19, "{found} of {count} were found");
         count
     });

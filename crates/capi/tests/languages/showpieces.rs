@@ -63,7 +63,6 @@ fn a_lua_interpreter_goes_on_in_the_middle_of_its_coroutines() {
     println!("{kills} kills in {runs} runs");
 }
 
-/// Runs a killed script until it ends; returns the number of kills.
 fn continued(expected: &[&str], mut run: impl FnMut() -> (Vec<String>, bool)) -> usize {
     let (mut done, mut kills) = (0, 0);
     // Runs killed before any output: each may have psynced one yield.

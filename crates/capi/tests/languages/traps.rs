@@ -153,7 +153,6 @@ fn mistakes_are_answered_with_what_to_write() {
     ] {
         refused(folder.path(), before, body, words);
     }
-    // A container of any other library, shaped as Boost's.
     let other = "namespace other { template <class T, class A> struct bag : std::vector<T, A> {}; }";
     let body = "heap.root<other::bag<int, pmo::allocator<int>>>(\"b\");";
     refused(folder.path(), other, body, "template <> struct pmo::type_of<C> : pmo::opaque<C, T>");
@@ -193,7 +192,6 @@ fn a_layout_that_changed_behind_a_pointer_is_refused_or_converted() {
     assert!(said.contains("another layout behind a pointer; first"), "{said}");
     assert!(said.contains("list.first.id here, list.first.price there"), "{said}");
     assert_eq!(says(&versions[0], "pool.pmo"), "42 9.5\n", "a refusal changes nothing");
-    // A formerly undescribed target is no other type.
     let silent = "struct node { long id; double price; node *next; };\n";
     let silent = built(folder.path(), "silent", &format!("{silent}{LIST}"), body);
     assert_eq!(says(&silent, "pool.pmo"), "42 9.5\n");

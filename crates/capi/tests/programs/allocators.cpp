@@ -73,7 +73,6 @@ static void plain(pmo::pool &pool)
     static_assert(std::is_same_v<other::const_pointer, const long *> && std::is_same_v<other::difference_type, std::ptrdiff_t>);
     allocator in = heap.get_allocator<pmo::string>();
     pmo::string *block = in.allocate(1, nullptr);
-    // The allocator is not passed on.
     in.construct(block, "a text that does not fit into a string itself", in);
     CHECK(in.address(*block) == block && block->get_allocator().base() == heap.data() && in.max_size() > 1000);
     in.destroy(block);
@@ -86,7 +85,6 @@ static void plain(pmo::pool &pool)
     CHECK(heap.stats().blocks == 0 && heap.check().empty());
 }
 
-// A value with padding, in a place full of process bytes.
 struct padded {
     char a;
     double b;

@@ -13,7 +13,6 @@ PMO_DESCRIBE(steps, PMO_MEMBER(count), PMO_MEMBER(words))
 
 static std::size_t length(long step) { return static_cast<std::size_t>(step * 7919 % 3000); }
 
-// Most steps go seven steps later.
 static bool stays(long step, long count) { return step % 20 == 0 || step + 7 > count; }
 
 static void write(pmo::pool &pool)

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iostream>
 
-// The standard's types, unchanged.
 template <class T> using allocator = pmo::allocator<T>;
 using text = std::basic_string<char, std::char_traits<char>, allocator<char>>;
 using texts = std::vector<text, allocator<text>>;
@@ -15,7 +14,6 @@ using numbers = std::list<long, allocator<long>>;
 using by_number = std::unordered_map<int, numbers, std::hash<int>, std::equal_to<int>, allocator<std::pair<const int, numbers>>>;
 using by_name = std::unordered_map<text, by_word, std::hash<text>, std::equal_to<>, allocator<std::pair<const text, by_word>>>;
 
-// Fields that take an allocator get it from the constructor.
 struct world {
     using allocator_type = allocator<char>;
     explicit world(allocator_type in) : words(in), lists(in), maps(in), flags(in) {}
@@ -47,12 +45,10 @@ struct model {
 
 static std::string word(unsigned long seed)
 {
-    // Some fit into a string itself.
     std::string word = "w" + std::to_string(seed % 40);
     return seed % 3 == 0 ? word + " that is too long for a string to keep in itself" : word;
 }
 
-// Step n, of either: depends on n alone.
 template <class World> void step(World &world)
 {
     unsigned long n = static_cast<unsigned long>(world.steps), seed = n * 2654435761u >> 7;

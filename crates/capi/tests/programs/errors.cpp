@@ -13,7 +13,6 @@ struct point {
     double x, y, z;
 };
 } // namespace other
-// The same name, another layout.
 template <> struct pmo::type_of<other::point> {
     static std::string name() { return "point"; }
     static const pmo_type *get()

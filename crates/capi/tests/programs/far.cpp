@@ -56,7 +56,6 @@ static void make(pmo::pool &pool, pmo::pool &other)
         CHECK(made->next.get() == next && made->next == pmo::far<node>::to(made, next));
         if (next != nullptr) {
             CHECK(&*made->next == next && made->next->number == number + 1 && made->next.index() != 0);
-            // Another entry, for other rights.
             CHECK(made->next != pmo::far<node>::to(made, next, PMO_RIGHT_READ));
             CHECK(pmo::far<node>::from_word(made->next.word()) == made->next);
         }

@@ -61,7 +61,6 @@ static void heap_moves(const std::string &path)
     CHECK(heap.check().empty());
     pmo::object wall = pool.attach_read("wall");
     CHECK(std::string(static_cast<const char *>(wall.data()), 4096) == std::string(4096, 'w'));
-    // A full pool is an exception of std, and existing values stay usable.
     std::size_t most = 0;
     try {
         for (;; most++)

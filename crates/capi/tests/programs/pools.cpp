@@ -125,7 +125,6 @@ static void copies(pmo::pool &pool)
     options.write_key_len = 1;
     pool.create_from("one", "locked", {}, options);
     one.detach();
-    // All have one address, and are read in turn.
     auto number = [&](const char *name) { return *pool.heap_read(name).find<long>("n"); };
     CHECK(number("yesterday") == 1);
     CHECK(number("locked") == 4);
@@ -194,7 +193,6 @@ static void backs(pmo::pool &pool)
     CHECK(!pool.contains("two") && two.size() == 1 << 20 && code([&] { pool.delete_object("two"); }) == PMO_ERR_NOT_FOUND);
 }
 
-// With containers, the object's length and later errors; the heap goes on.
 static void reverts(pmo::pool &pool)
 {
     pmo::heap heap = pool.heap("reverted", 1 << 20, PMO_HEAP_GROW);
@@ -232,7 +230,6 @@ struct handler {
     int (*call)(int);
 };
 
-// A function pointer in an element is noticed at the psync.
 static void audits(pmo::pool &pool)
 {
     pmo::heap heap = pool.heap("audited", 1 << 20, PMO_AUDIT | PMO_HEAP_GROW);

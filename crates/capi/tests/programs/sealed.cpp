@@ -97,7 +97,6 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_sealed("ledger", anchored); }) == PMO_ERR_SEALED);
     }
     pool.set_anchor("ledger", key);
-    // A seal key alone reads a signed object.
     {
         const std::string writer = path + ".writer", other = path + ".other";
         std::ofstream(writer) << std::string(32, 'w');
@@ -110,7 +109,6 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_read_sealed("signed", verified); }) == PMO_ERR_DAMAGED);
         pool.attach_read_sealed("signed", key.verified_by(pmo::seal_key::verify_key(other))).detach();
     }
-    // Without a writer: the last psync.
     {
         pmo::object snapshot = pool.attach_snapshot_sealed("ledger", key);
         CHECK(!snapshot.refresh());

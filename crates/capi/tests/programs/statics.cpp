@@ -14,7 +14,6 @@ PMO_DESCRIBE(limits, PMO_MEMBER(low), PMO_MEMBER(high))
 static const pmo::persistent<std::uint64_t> hits("hits", 1000);
 static const pmo::persistent<std::array<std::int32_t, 3>> scores("scores", {7, 8, 9});
 static const pmo::persistent<limits> range("range", {0.5, 2.5});
-// The same name, and another type.
 static const pmo::persistent<double> changed("hits", 0.5);
 
 template <class F> static void fails(pmo_error error, F &&work)
@@ -47,7 +46,6 @@ struct node {
 };
 PMO_DESCRIBE(node, PMO_MEMBER(value), PMO_MEMBER(next))
 
-// A stack of nodes that transactions allocate and free, in the heap of the statics.
 static void blocks(const pmo::statics &statics)
 {
     const auto top = [&](pmo::tx &tx) { return static_cast<node *>(tx.root(statics.base(), "top", pmo::type_of<node>::get())); };

@@ -29,7 +29,6 @@ struct shelves {
     long inserted, erased;
 };
 
-// They change in blocks that cannot be undone.
 struct standard {
     using numbers = std::vector<long, pmo::tm::allocator<long>>;
     using names = std::map<long, numbers, std::less<long>, pmo::tm::allocator<std::pair<const long, numbers>>>;
@@ -81,7 +80,6 @@ standard *standard_ones()
     return found;
 }
 
-// The part of a thread's step that cannot be undone.
 void standard_step(standard *in, shelves *shelves, long key, long value)
 {
     __transaction_relaxed
@@ -147,7 +145,6 @@ struct model {
     std::map<long, long> map;
 };
 
-// One step on a thread's own containers and the shared ones. A cancelled step changes nothing.
 bool step(shelves *in, all *own, int kind, long key, long value, bool cancel, long *got, bool *had)
 {
     bool done = false;
@@ -289,7 +286,6 @@ void work(shelves *in, int thread)
     compare(own, model);
 }
 
-// After emptying everything the two roots are the only blocks.
 void nothing_is_lost(pmo_pool *pool, shelves *in)
 {
     long count = 0, inserted = 0, erased = 0;
@@ -341,14 +337,12 @@ void errors(pmo_pool *pool)
     }
     CHECK(block != nullptr && freed == 0 && again == -1 && inside == -1 && nowhere == -1);
     FAILS(pmo_tm_alloc(heap, 100) == nullptr, PMO_ERR_ARGUMENT, "block that runs on this thread");
-    // An allocation makes no heap of a blank object, a root does.
     __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(full, 100)); }
     FAILS(block == nullptr, PMO_ERR_NOT_A_HEAP, "make a root first (pmo_tx_root, pmo_tm_root)");
     __transaction_atomic { got = *static_cast<long *>(full); }
     CHECK(got == 0);
     __transaction_atomic { other = pmo_tm_root(full, "other", &OTHER); }
     CHECK(other != nullptr);
-    // Nor of one that is used as a value.
     void *value = attached(pool, "value", 65536, 65536);
     CHECK(pmo_tx_begin_with(value, 64) == 0);
     __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(value, 100)); }
@@ -357,7 +351,6 @@ void errors(pmo_pool *pool)
     FAILS(other == nullptr, PMO_ERR_NOT_A_HEAP, "was attached as a value of 64 bytes");
     __transaction_atomic { got = *static_cast<long *>(value); }
     CHECK(got == 0 && pmo_detach(value) == 0);
-    // It cannot grow, and the block goes on.
     __transaction_atomic
     {
         got = 0;

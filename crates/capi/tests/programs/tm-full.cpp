@@ -18,7 +18,6 @@ struct kept {
 
     numbers vector;
     pairs map;
-    // Tried; those for which there was no room; those that were thrown out.
     long steps = 0, refused = 0, dropped = 0;
 };
 
@@ -78,7 +77,6 @@ bool stays(kept *in, long n)
     return done;
 }
 
-// Frees all or little room, in several blocks that fit into the log.
 void drops(kept *in, bool all)
 {
     for (bool more = true; more;) {

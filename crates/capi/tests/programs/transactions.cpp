@@ -43,7 +43,6 @@ template <class F> int code_of(F &&call)
     return 0;
 }
 
-// Conflicts with another thread.
 struct meets {
     pmo::transactional<bank> &object;
     int runs = 0;
@@ -79,7 +78,6 @@ int main(int, char **arguments)
     CHECK(first.transaction([&](pmo::tx &tx) { return first->letter.get(tx) == 'x' && first->number.get(tx) == 65535; }));
     CHECK(first.transaction([&](pmo::tx &tx) { return tx.load(&first->plain); }) == 77);
 
-    // An exception undoes it, and passes; actions.
     std::string said;
     try {
         pmo::transaction(
@@ -106,7 +104,6 @@ int main(int, char **arguments)
     });
     CHECK(said == "committed");
 
-    // A conflict runs it again, even if its exception was replaced.
     meets body{first};
     first.transaction(body);
     CHECK(body.runs == 2);
@@ -139,7 +136,6 @@ int main(int, char **arguments)
     pool.set_durability("small", PMO_DURABILITY_PSYNC);
     CHECK(pool.stat("small").durability == PMO_DURABILITY_PSYNC);
 
-    // A value at the object's beginning prevents a heap.
     first.transaction([&](pmo::tx &tx) {
         CHECK(code_of([&] { tx.alloc<long>(first.data()); }) == PMO_ERR_NOT_A_HEAP);
         CHECK(code_of([&] { tx.root(first.data(), "note", pmo::type_of<note>::get()); }) == PMO_ERR_NOT_A_HEAP);

@@ -26,7 +26,6 @@ PMO_DESCRIBE(account, PMO_MEMBER(kind_), PMO_MEMBER(cents_))
 struct nothing {};
 PMO_DESCRIBE(nothing, )
 
-// Targets of pointers are shown if they are described, here or below.
 struct unseen;
 struct late;
 struct node {

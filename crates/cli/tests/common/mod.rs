@@ -33,7 +33,6 @@ impl Run {
             .expect("the tool starts");
         let mut stdin = child.stdin.take().expect("piped");
         let input = input.to_owned();
-        // The tool may end before it reads all.
         let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().expect("the tool ends");
         feed.join().expect("fed");
@@ -80,7 +79,6 @@ pub struct Rig {
 impl Rig {
     pub fn empty() -> Rig {
         let dir = tempfile::tempdir().expect("a folder");
-        // Its key files are secrets.
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).expect("set");
         let pool = dir.path().join("t.pmo");
         Rig { dir, pool }

@@ -1,8 +1,7 @@
 //! The bytes of a sealed object: the key page, then groups of pages, each behind the node with
 //! their seals.
 //!
-//! All are pages of the object. A page's place depends on its number alone, so growing and
-//! shrinking move none.
+//! A page's place depends on its number alone, so resizing moves none.
 
 use super::PAGE;
 use zerocopy::little_endian::{U16, U32, U64};

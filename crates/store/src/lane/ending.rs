@@ -1,9 +1,8 @@
 //! How a lane ends: one judgement for attach, check and repair.
 //!
-//! Behind its last valid batch a lane has nothing, the rest of an interrupted commit, or a damaged
-//! batch that was durable. A later intact batch, written after the one at the end was durable,
-//! proves damage, as does the record of the table lane's applied batches. A lane with a damaged
-//! batch is refused, because it may have been applied.
+//! Behind its last valid batch a lane has nothing, an interrupted commit, or a damaged durable
+//! batch, proved by a later intact batch or by the record of applied table batches. A lane with a
+//! damaged batch is refused: it may have been applied.
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};

@@ -107,8 +107,7 @@ impl LaneLog {
     /// | *g*, damaged | the second was not durable | first | second |
     /// | damaged, *g* | checkpoint torn | second, by the barrier before | first |
     ///
-    /// The generation skips one, to differ from that of a lane given back: no read tells whether
-    /// another holder's write was durable.
+    /// The generation skips one, to differ from that of a lane given back.
     ///
     /// # Errors
     /// The medium's.

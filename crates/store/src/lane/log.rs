@@ -3,8 +3,8 @@
 //! Invariants:
 //! 1. The valid batches of `generation` lie back to back from the start of the body to `tail`,
 //!    numbered from 0 to `sequence - 1`.
-//! 2. No batch of `generation` is written before that generation is durable (in the lane's header
-//!    or in the directory), so that batches of an earlier lap never count.
+//! 2. No batch of `generation` is written before that generation is durable in the lane's header or
+//!    the directory.
 
 use crate::error::Result;
 use crate::format::PAGE;
@@ -80,8 +80,8 @@ impl LaneLog {
         self.offset + self.tail
     }
 
-    /// Starts the next generation, which voids the lane's batches. The caller's barrier made their
-    /// redo durable, and the second header copy, so the first may be torn.
+    /// Starts the next generation, which voids the lane's batches, once the caller's barrier made
+    /// their redo and the second header copy durable.
     pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
         // Rules L4 and L5 of docs/protocol.md.
         let generation = self.generation + u64::from(!Mutant::SameGeneration.is_on());
@@ -98,8 +98,8 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Voids the lane's batches for its next holder, not durably, to spare a scan, in the second
-    /// header copy: the caller's generation is durable in the first.
+    /// Voids the lane's batches by the second header copy, not durably, to spare the next holder a
+    /// scan.
     pub fn retire(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation + 1);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)

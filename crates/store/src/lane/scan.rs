@@ -149,8 +149,7 @@ pub fn scan(
     visit_all(Reader::new(medium, seed, log.offset + log.len, 8), log, visit)
 }
 
-/// [`scan`] beside the lane's writer. In memory it reads at most one line behind the batches, so
-/// that the next stay in the writer's cache.
+/// [`scan`] beside the lane's writer; in memory it reads at most one line behind the batches.
 pub fn scan_beside(
     medium: &dyn Medium,
     seed: u64,

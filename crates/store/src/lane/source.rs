@@ -7,7 +7,7 @@ use std::ops::Range;
 pub type Done = Result<(), Fatal>;
 
 /// Source of [borrowed](super::Batch::borrow_lines) lines, unchanged from `collect` to the end of
-/// the commit. Otherwise the batch, and the primary, get bytes of either time.
+/// the commit.
 pub trait BatchSource: Sync {
     /// Copies the bytes for `target` in the pool.
     fn copy(&self, target: u64, out: &mut [u8]);

@@ -1,6 +1,5 @@
-//! First writes to space, used before or not, whose later writes must be durable. A failed write
-//! may have left pages that lose later writes until they are zeroed (exception 7 of the module
-//! above).
+//! First writes to space whose later writes must be durable: a failed write may leave pages that
+//! lose writes until they are zeroed (exception 7 of the module above).
 
 use super::{Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
@@ -8,8 +7,8 @@ use std::io;
 
 const PIECE: u64 = 1 << 20;
 
-/// Makes unused space, with `used` bytes ever published, read as zeros after a barrier: all of it
-/// if the medium reserves blocks, because a failed process may have written there.
+/// Makes unused space with `used` bytes ever published read as zeros after a barrier; all of it if
+/// the medium reserves blocks.
 pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), Fatal> {
     let all = medium.capabilities().reserves_blocks && !Mutant::SpaceUnproven.is_on();
     match if all { len } else { used } {
@@ -36,8 +35,7 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
     Ok(())
 }
 
-/// Makes the rest of a partly used page read as zeros, durably. It leaves unwritten blocks alone: a
-/// failed first write would harm all later writers of the page.
+/// Makes the rest of a partly used page read as zeros, durably; leaves unwritten blocks alone.
 pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
     let unwritten = if Mutant::SpaceUnproven.is_on() { vec![] } else { medium.unwritten(offset, len)? };
     let mut at = offset;

@@ -1,8 +1,8 @@
 //! The fault latch: knows whether writes of this process to a file may be lost.
 //!
-//! A failed write-back concerns the file, but Linux reports it once. So a failed change ends the
-//! *epoch*: its users (lanes, the table, direct writes, copies) can no longer change the medium. A
-//! later epoch starts from the bytes that recovery reads, makes durable and rewrites.
+//! Linux reports a failed write-back once per file. So a failed change ends the *epoch*: its users
+//! (lanes, the table, direct writes, copies) change the medium no more, and a later epoch starts
+//! from the bytes that recovery makes durable.
 //!
 //! A user enters an [`Epoch`] before its first read.
 //!
@@ -50,9 +50,8 @@ impl FaultLatch {
         Err(failure)
     }
 
-    /// Takes the other reports of a counted failure, which would fail callers that do not rely on
-    /// the lost bytes. Each counts as another failure: it may concern a newer epoch. The caller
-    /// holds neither lock.
+    /// Takes the other reports of a counted failure, and counts each. The caller holds neither
+    /// lock.
     fn take_reports(&self) {
         let _barrier = lock(&self.barrier);
         let _durable = lock(&self.durable);

@@ -96,8 +96,8 @@ pub trait Medium: Send + Sync {
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), Fatal>;
 
-    /// Fails if the system has an unreported failed write-back. After a success, all earlier reads
-    /// saw the last written content: lost pages may be dropped, and then read as older bytes.
+    /// Fails if the system has an unreported failed write-back; after a success, all earlier reads
+    /// saw the last written content.
     fn check_writeback(&self) -> Result<(), Fatal> {
         Ok(())
     }

@@ -1,8 +1,7 @@
 //! Recovery: replays lanes.
 //!
-//! Replay redoes whole lines in order, so that it can be repeated, and voids nothing before they
-//! are durable. It judges a whole lane first ([`judge`]): a damaged batch or an unreadable entry
-//! refuses the lane without loss.
+//! Replay redoes whole lines in order and voids nothing before they are durable. It first judges
+//! the whole lane ([`judge`]): a damaged batch or an unreadable entry refuses it without loss.
 //!
 //! Visible batches become durable (`LaneLog::confirm`) before the redo: otherwise a power cut could
 //! keep a part of the redo and lose the batch. A barrier alone does not prove redone bytes durable

@@ -76,8 +76,8 @@ impl SealKey {
         SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
     }
 
-    /// Sets the expiry of slots made with it, in seconds since 1970. A guard rail only: other
-    /// software, or a wrong clock, opens the slot.
+    /// Sets the expiry of slots made with it, in seconds since 1970: a guard rail that other
+    /// software can ignore.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }

@@ -1,7 +1,6 @@
 //! Sealing: encrypted pages, the tree of their seals, and key slots.
 //!
-//! The caller reads pages, and writes the results as lines of the object's batches. So redo,
-//! checkpoint, check and repair see only ciphertext.
+//! The caller reads pages and logs the results, so that the store sees only ciphertext.
 //!
 //! Invariants:
 //! 1. Each seal has its own nonce from the system's random numbers; no nonce is derived from

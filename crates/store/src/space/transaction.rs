@@ -7,9 +7,8 @@
 //!    pages, the unused part of the newest chunk.
 //! 4. Every operation starts with at least `SPARE` table pages at hand, so that none fails half-way
 //!    for want of a page.
-//! 5. Entry slots lie only in pages that come straight from a chunk. A former node's page has
-//!    batches in the table's lane, whose redo would overwrite the slots' progress lines, which are
-//!    not the table's.
+//! 5. Entry slots lie only in pages straight from a chunk: redo of a former node's page would
+//!    overwrite progress lines, which are not the table's.
 
 use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};

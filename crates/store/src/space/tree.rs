@@ -105,8 +105,7 @@ impl TableTransaction<'_> {
     }
 
     /// Descends towards `key`; if the leaf has no answer, the nearest subtree on the `forward` side
-    /// has. In a tree out of order the result may be on the wrong side, and a loop over keys would
-    /// not end.
+    /// has. In a tree out of order the result may be on the wrong side.
     fn seek(
         &self,
         tree: TreeId,

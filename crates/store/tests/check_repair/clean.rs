@@ -145,7 +145,6 @@ fn after_every_crash() {
                 writer.end_direct().unwrap();
                 psync(&mut writer, &[(1000, &[9; 300])]).unwrap();
                 writer.grow(40_000).unwrap();
-                // More than the lane holds: it moves.
                 psync(&mut writer, &[(0, &[3; 40_000])]).unwrap();
                 writer.detach().unwrap();
                 store.resize("0", Key::default(), 14_000).unwrap();

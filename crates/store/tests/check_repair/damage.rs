@@ -51,7 +51,6 @@ fn every_line_of_the_table_is_watched() {
             panic!("bit {bit} of byte {byte} ({what}): {wrong}\n{report:#?}");
         }
         *kinds.entry(what).or_insert(0) += 1;
-        // A sample, for time.
         if index % 5 == 0 {
             let actions = try_repair(&damaged, false).unwrap();
             assert!(
@@ -102,7 +101,6 @@ fn every_batch_of_the_table_lane_is_watched() {
         assert!(check(&damaged).findings.is_empty());
         assert_holds(&damaged, &expected);
     }
-    // The last looks like an interrupted commit then.
     let damaged = copy(&medium);
     damaged.scribble(APPLIED..APPLIED + 8, 3);
     damaged.scribble(last..last + 8, 3);

@@ -69,7 +69,6 @@ fn assert_recovers(medium: &SimMedium, expected: &Snapshot) {
     same(&snapshot(&store).unwrap(), expected).unwrap();
 }
 
-/// A failed read made recovery take "b" for destroyed, and lose its part of every psync.
 #[test]
 fn a_read_that_fails_once_costs_no_psync() {
     for choice in [Choice::None, Choice::All] {

@@ -45,8 +45,6 @@ fn recovered(medium: &SimMedium) -> Result<Snapshot, StoreError> {
     snapshot(&store)
 }
 
-/// Power cuts everywhere, then damaged copies. An attach finds the acknowledged state, or refuses;
-/// then repair finds it.
 #[test]
 fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     let (medium, store) = format(2 << 20);
@@ -115,7 +113,6 @@ fn no_generation_is_lost_with_a_header_of_the_table_lane() {
     medium.settle();
     let (mut found, mut refused) = (0, 0);
     let states = RefCell::new(Vec::new());
-    // This lane takes some hundred changes to fill.
     let record = |medium: &SimMedium| {
         let store = Store::open(Arc::new(medium.handle()), process(2)).unwrap();
         let names = |store: &Store| -> Vec<String> {

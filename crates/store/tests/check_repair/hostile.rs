@@ -263,7 +263,6 @@ fn noise_is_survived() {
         assert_eq!(errors, actions.iter().any(|action| !action.done), "{report:#?}\n{actions:#?}\n{left:#?}");
         if round % 2 == 0 {
             assert!(!errors, "{report:#?}\n{actions:#?}\n{left:#?}");
-            // No new bytes appear.
             let store = open(&noisy, 3).unwrap();
             for object in indelible_testing::pool::objects(&store).unwrap() {
                 assert_eq!(expected[&object.entry.name()].0, object.entry.id);

@@ -67,7 +67,6 @@ fn die_in(
             return Err(format!("repaired again: {left}"));
         }
         let report = check(&medium);
-        // An interrupted change of the table leaves a note.
         if !report.is_clean() {
             return Err(format!("repaired again: {report:#?}"));
         }
@@ -97,7 +96,6 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
     }
 }
 
-/// Changes of the failed repair may be visible; the power fails in the next repair.
 #[test]
 fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     let (medium, expected) = settled(6);
@@ -169,13 +167,11 @@ pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
     batches
 }
 
-/// The lost batch recorded first writes to space: all space must count as written.
 #[test]
 fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     let (medium, _) = settled(6);
     let store = open(&medium, 2).unwrap();
     super::sample::create(&store, "large", 500_000);
-    // Changes that leave the root alone.
     store.rename("large", "larger", KEY).unwrap();
     store.rename("larger", "largest", KEY).unwrap();
     drop(store);

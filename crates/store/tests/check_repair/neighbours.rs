@@ -159,10 +159,8 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             let before = copy(&damaged);
             // In a line that every lane redoes, and beside it.
             damaged.spoil(start + 3600..start + 4096);
-            // Unwritable redo concerns the lane's objects; others find another lane.
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");
-            // Until it dies.
             let mut expected = expected.clone();
             if let Some((_, _, bytes)) = expected.get_mut("idle") {
                 bytes[..100].fill(0x5a);
@@ -178,7 +176,6 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             device.kill();
             std::mem::forget(idle);
             met += u64::from(found.contains_key(*victim));
-            // With the sectors back.
             let bytes = before.to_bytes();
             let sectors = (start + 3600) / 512 * 512..start + 4096;
             for at in sectors.step_by(512) {
@@ -191,7 +188,6 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
     assert!(met > 10, "{met}");
 }
 
-/// Batches before the last refuse the lane; the last looks torn.
 #[test]
 fn a_damaged_batch_is_never_shown_as_a_psync() {
     let mut seen = [0, 0];

@@ -148,10 +148,8 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
         let object = name.iter().find(|object| object.offset == *slot).unwrap();
         let (name, extent) =
             (object.entry.name(), (object.entry.primary_offset(), object.entry.extent_len()));
-        // The fields, or the end of the name and beyond.
         scribble(&damaged, *slot + [16, 390, 0][index % 3], [100, 200, PROGRESS][index % 3]);
         if index % 2 == 0 {
-            // The trees must be rebuilt as well.
             scribble(&damaged, TABLE_ROOT, PAGE);
         }
         let before = damaged.to_bytes();
@@ -264,7 +262,6 @@ fn a_pool_in_use_is_left_alone() {
     let writer = store.attach_writer("written", Key::default()).unwrap();
     assert!(matches!(try_repair(&medium, true), Err(StoreError::Held { .. })));
     drop(writer);
-    // The open pool keeps the lane.
     assert!(matches!(try_repair(&medium, true), Err(StoreError::Held { .. })));
     drop(store);
     assert!(try_repair(&medium, true).unwrap().is_empty());
@@ -289,7 +286,6 @@ fn a_repair_cut_short_can_be_run_again() {
                     return Err(left.to_string());
                 }
                 let report = check(&medium);
-                // An interrupted change of the table leaves a note.
                 if !report.is_clean() {
                     return Err(format!("{report:#?}"));
                 }
@@ -306,7 +302,6 @@ fn a_repair_cut_short_can_be_run_again() {
 #[test]
 fn a_resize_cut_short_is_cleared_away() {
     let (medium, store) = format(4 << 20);
-    // Sparse objects move by way of a hidden one.
     store.create("a", &CreateOptions { size: 5000, sparse: true, ..CreateOptions::default() }).unwrap();
     create(&store, "b", 5000);
     drop(store);
@@ -326,7 +321,6 @@ fn a_resize_cut_short_is_cleared_away() {
             }
             seen += usize::from(report.findings.iter().any(|finding| finding.what.contains("resize")));
             try_repair(&medium, false).map_err(|error| error.to_string())?;
-            // An interrupted change of the table leaves a note.
             let report = check(&medium);
             let left = report.findings.iter().any(|finding| finding.what.contains("resize"));
             if report.is_clean() && !left { Ok(()) } else { Err(format!("{report:#?}")) }

@@ -75,7 +75,6 @@ fn a_damaged_list_keeps_its_object_until_it_may_be_dropped() {
     for at in [entries[0], entries[3]] {
         let damaged = copy(&medium);
         let list: Entry = read_struct(&damaged, at).unwrap();
-        // Another byte than the present one of a random ID.
         let (place, mut byte) = (list.ties.get() * PAGE + 3, [0]);
         damaged.read(place, &mut byte).unwrap();
         damaged.write(place, &[!byte[0]]).unwrap();
@@ -107,7 +106,6 @@ fn a_damaged_list_keeps_its_object_until_it_may_be_dropped() {
 fn a_cycle_is_reported_and_can_be_broken() {
     let (medium, entries) = pool();
     let [a, _, c, _] = entries.map(|at| read_struct::<Entry>(&medium, at).unwrap());
-    // "c", tied to "a" by other software, takes the list of "gone".
     let list: Entry = read_struct(&medium, entries[3]).unwrap();
     medium.write(list.ties.get() * PAGE, &a.id).unwrap();
     edit(&medium, entries[3], |entry| {

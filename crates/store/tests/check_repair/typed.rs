@@ -107,7 +107,6 @@ fn an_object_that_repair_brings_back_whole_stays_trusted() {
     }
 }
 
-/// The generation is unknown: repair rewrites the headers, and no batch counts.
 #[test]
 fn a_lane_that_is_void_with_its_headers_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -156,7 +155,6 @@ fn a_lane_without_a_slot_that_is_given_up_leaves_nobody_trusted() {
     }
 }
 
-/// An impossible lane.
 #[test]
 fn an_object_of_no_lane_is_not_trusted() {
     let (medium, expected) = typed(Choice::None);
@@ -167,7 +165,6 @@ fn an_object_of_no_lane_is_not_trusted() {
     die(&medium, &expected, false, &["b", "idle"]);
 }
 
-/// An unpublished direct write counts as psynced afterwards.
 #[test]
 fn an_object_whose_progress_is_made_up_is_not_trusted() {
     let (medium, store) = format(2 << 20);
@@ -199,7 +196,6 @@ fn an_object_whose_progress_is_made_up_is_not_trusted() {
     die(&medium, &psynced, false, &["whole"]);
 }
 
-/// The remaining object may have the other's bytes.
 #[test]
 fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     let (medium, _) = settled(6);
@@ -222,7 +218,6 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     assert!(entry.binding.get() > first.binding.get());
     medium.write(other, entry.sealed(seed_of(&medium)).as_bytes()).unwrap();
     let left: Vec<_> = names[2..].iter().map(String::as_str).collect();
-    // An attach does not see the shared pages.
     let at_once = |medium: &SimMedium| match check(medium).is_clean() {
         true => trusted(medium, &expected).map(drop),
         false => Ok(()),
@@ -247,7 +242,6 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let mut writer = store.attach_writer("a", KEY).unwrap();
     writer.set_typed(false).unwrap();
     psync_copied(&mut [(&mut writer, &[(700, &[9; 90])])]).unwrap();
-    // A later batch proves that the one before was whole.
     store.rename("renamed", "again", KEY).unwrap();
     store.rename("again", "renamed", KEY).unwrap();
     device.kill();
@@ -255,7 +249,6 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     for choice in [Choice::None, Choice::All] {
         let image = medium.power_cut(choice).medium();
         let at = table_batches(&copy(&image));
-        // Attach, mark, rename, rename.
         assert_eq!(at.len(), 4);
         let second = copy(&image);
         second.scribble(at[1] + 80..at[1] + 90, 5);

@@ -160,7 +160,6 @@ fn recovery_by_repair_can_be_cut_short() {
                     return Err(left.to_string());
                 }
                 let report = check(&medium);
-                // An interrupted change of the table leaves a note.
                 if !report.is_clean() {
                     return Err(format!("{report:#?}"));
                 }

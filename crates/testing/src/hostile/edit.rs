@@ -68,9 +68,8 @@ pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
-/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Noise comes
-/// from the value, lest a fuzzer learn the sums. Progress lines get single flips, as noise looks
-/// unwritten. A lane's last batch stays.
+/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Progress lines
+/// get single flips, as noise looks unwritten; a lane's last batch stays.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)

@@ -1,9 +1,8 @@
 //! Psync cuts beside storing threads, on a simulated medium.
 //!
-//! The mapped half makes a cut in steps: it holds stores, stages copies of changed lines, releases
-//! stores, and commits. Here a lock on plain bytes stands for held pages, and threads take
-//! [turns](crate::sim) at operations of the medium. The psync makes durable exactly the stores made
-//! before the hold.
+//! The mapped half holds stores, stages copies of changed lines, releases stores, and commits; here
+//! a lock on plain bytes stands for held pages. The psync makes exactly the stores before the hold
+//! durable.
 
 use crate::pool::{Borrowing, Lines, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};

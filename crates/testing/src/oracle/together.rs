@@ -1,8 +1,8 @@
 //! Concurrent programs: several actors, each with objects of its own, and one table.
 //!
-//! Actors are processes that take [turns](crate::sim) at operations of the medium, or threads of
-//! one process that join each other's commits. Only its actor changes an object, so its states
-//! follow from that actor's answers: one after a success, two after a failure.
+//! Actors are processes that take [turns](crate::sim), or threads of one process that join each
+//! other's commits. Only its actor changes an object: it has one state after a success, two after a
+//! failure.
 
 use crate::pool::{Edits, Snapshot, contents, process, psync};
 use crate::sim::{CrashImage, Fault, OpKind, SimMedium, Turns};

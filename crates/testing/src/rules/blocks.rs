@@ -20,14 +20,12 @@ fn cuts(medium: &SimMedium) -> Result<(), String> {
     Ok(())
 }
 
-/// The next process gets no error, redoes the lane and voids it.
 pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);
         let first = open(&medium, 1);
         create(&first, "gone", 50_000);
         first.create("a", &CreateOptions { sparse, ..of(40_000) }).unwrap();
-        // The later entry's primary lies before the other's: "small" has the entry of "gone".
         first.destroy("gone", KEY).unwrap();
         create(&first, "small", 100);
         first.create("b", &CreateOptions { sparse: true, ..of(45_000) }).unwrap();
@@ -53,7 +51,6 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// Another process gets no error, and makes its own checkpoint.
 pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     for failing in [Fault::Io, Fault::After] {
         let medium = formatted(2 << 20, CONFIG);
@@ -204,8 +201,6 @@ pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// Fails behind `published` bytes; the next process takes the write back and psyncs to its partial
-/// pages.
 fn direct_write_fails(published: u64) -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);

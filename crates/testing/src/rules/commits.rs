@@ -42,7 +42,6 @@ pub(super) fn detach_forgets_what_waits_in_memory() -> Verdict {
     )
 }
 
-/// Only a misdirected write puts a batch in the place of another one.
 pub(super) fn sequence_ignored() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -91,7 +90,6 @@ pub(super) fn intent_ignored() -> Verdict {
     )
 }
 
-/// An unended direct write is in the primary, not durable: the next psync logs the same bytes.
 pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
     crash(
         |store| create(store, "a", 20_000),

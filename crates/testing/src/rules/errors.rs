@@ -129,7 +129,6 @@ pub(super) fn an_error_told_to_one_lane_poisons_the_table_lane() -> Verdict {
     Ok(())
 }
 
-/// The process voids no other lane, and detaches no object as if it were in place.
 pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     for cut in 0..20 {
         let sim = formatted(1 << 20, SimConfig::default());
@@ -158,7 +157,6 @@ pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     Ok(())
 }
 
-/// The write is in the primary, so that the next psync finds no bytes to log.
 pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(2 << 20, config);

@@ -72,7 +72,6 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// As [`follow`](Self::follow), with a new base if needed.
     pub(super) fn look(&mut self) -> Result<&[u8]> {
         if !self.follow() {
             self.attach()?;
@@ -113,7 +112,6 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
     if reader.bases != 1 {
         return Err(format!("{} bases, where the log tells", reader.bases));
     }
-    // Unread psyncs leave the log once others, of either object, took their place.
     for (object, at) in [(1, 0), (0, 6000)] {
         beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
         beside.writers[0].checkpoint().map_err(text)?;
@@ -181,7 +179,6 @@ pub(super) fn readers_share_a_base() -> Verdict {
     })
 }
 
-/// The writer's process still has the lane: only recovery finds the last psync.
 pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("a", KEY).map_err(text)?;

@@ -124,7 +124,6 @@ pub(super) fn signed_objects_that_were_exchanged_are_told_apart() -> Verdict {
     exchanged(true)
 }
 
-/// It opens under the origin's name, and under its own once bound to it.
 pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     for signed in [false, true] {
         let medium = prepared_in(8 << 20, CONFIG, signed).map_err(text)?;

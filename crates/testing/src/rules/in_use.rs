@@ -5,7 +5,6 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::Medium;
 use indelible_store::table::CreateOptions;
 
-/// Until the detach, even if others need space. Each second round is on a base.
 pub(super) fn what_memory_shows_stays_when_an_object_moves() -> Verdict {
     for based in [false, true] {
         on_each(|beside| memory_stays(beside, based))

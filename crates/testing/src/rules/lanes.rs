@@ -87,7 +87,6 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
 }
 
-/// Psyncs that wait in the moved object's lane are first put in place.
 pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     crash_on(
         SimConfig { disk: false, ..CONFIG },
@@ -101,12 +100,10 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     )
 }
 
-/// A power cut may leave any part of the failed header.
 pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(false)
 }
 
-/// The next holder also fails at first to state its generation.
 pub(super) fn a_lane_that_nobody_could_take_over_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(true)
 }

@@ -96,7 +96,6 @@ pub(super) fn a_section_of_a_later_release_refuses_its_lane() -> Verdict {
     Ok(())
 }
 
-/// Changes the second section, that of `right`, of the newest batch with two.
 fn change_second_section(medium: &SimMedium, seed: u64, change: impl Fn(&mut Section)) {
     let bytes = medium.to_bytes();
     let headers = (DATA..bytes.len() as u64).step_by(LINE as usize).filter_map(|at| {

@@ -62,7 +62,6 @@ fn on_each(changes: &[(&str, Change)]) -> Verdict {
     Ok(())
 }
 
-/// Also psyncs in another generation, in the places of batches that the reader has read.
 pub(super) fn psyncs_between_the_reads_of_a_look_are_seen() -> Verdict {
     on_each(&[
         ("one", |beside| beside.psync(0, 4100, 30, 300)),

@@ -75,7 +75,6 @@ pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// After a death or a power cut in any operation, in either pool.
 pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();

@@ -18,7 +18,6 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The next boot finds the state of an epoch and asks for no memory.
 pub(super) fn epochs_are_a_prefix_after_a_power_cut() -> Verdict {
     [false, true]
         .into_iter()
@@ -83,7 +82,6 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     if !matches!(store.attach_left_writer(&a.entry.id, MEMORY + 1), Err(StoreError::NotFound)) {
         return Err("memory of another number is taken for its own".into());
     }
-    // An unfinished recovery leaves all as it is.
     drop(store.attach_left_writer(&a.entry.id, MEMORY).map_err(text)?);
     if refusals(&store) != [true; 4] {
         return Err("memory is forgotten before the pool has it".into());
@@ -103,7 +101,6 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)
 }
 
-/// The next process is asked to recover, unless the pool has everything.
 pub(super) fn a_recovery_of_memory_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Kill), (kind, Fault::KillLate)]) {

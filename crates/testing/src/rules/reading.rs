@@ -51,7 +51,6 @@ pub(super) fn read_unchecked() -> Verdict {
     Ok(())
 }
 
-/// An unlocked copy is no psynced state once the object has had a writer.
 pub(super) fn read_unchecked_object() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);

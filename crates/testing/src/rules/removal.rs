@@ -105,7 +105,6 @@ pub(super) fn a_deleted_object_stays_with_its_writer() -> Verdict {
     deleted.is_gone()
 }
 
-/// The last of several readers removes it, or the next process after the writer died.
 pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     let mut deleted = Deleted::begin().map_err(text)?;
     deleted.writer.take().map_or(Ok(()), Writer::detach).map_err(text)?;
@@ -234,7 +233,6 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
     for name in ["b", "c"] {
         store.create(name, &volatile()).map_err(text)?;
     }
-    // In the same boot it is as any other; a copy is volatile only if asked for.
     store.create_from("a", KEY, "d", &CreateOptions::default()).map_err(text)?;
     store.attach_writer("a", KEY).and_then(Writer::detach).map_err(text)?;
     if store.remove_gone().map_err(text)? != 0 {

@@ -97,7 +97,6 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     Ok(())
 }
 
-/// Objects that share pages, continued from a power cut's image, take unused nonces.
 pub(super) fn no_nonce_comes_twice_in_copies_and_snapshots() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -160,7 +159,6 @@ pub(super) fn sealed_copies_in_memory_are_whole_after_a_power_cut() -> Verdict {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Pages that the writer reads outside of a change, after freed space was overwritten.
 fn compare(beside: &Beside, pages: &SealedPages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64 + 3 * PAGE);

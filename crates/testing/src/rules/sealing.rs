@@ -81,7 +81,6 @@ pub(super) fn sealed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// Creating a sealed object is one step, too.
 pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     crash_on(
         CONFIG,

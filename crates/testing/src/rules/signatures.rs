@@ -183,7 +183,6 @@ pub(super) fn the_signature_of_another_state_is_refused() -> Verdict {
     Ok(())
 }
 
-/// The seal, and all above it, stay as signed.
 pub(super) fn another_page_with_the_tag_of_a_signed_one_is_refused() -> Verdict {
     let mut forger = Forger::of(&made().map_err(text)?)?;
     let (seal, at) = (forger.page_seal(), shape(&forger.object).content_page(FORGED));

@@ -71,8 +71,6 @@ pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
     })
 }
 
-/// It grows within its last page, then by moving: at once if small, through a hidden object if
-/// large.
 pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
     on_each(|mut holding| {
         let text = |error: StoreError| error.to_string();

@@ -34,7 +34,6 @@ fn is_sound(medium: &SimMedium, store: &Store) -> Verdict {
     }
 }
 
-/// It goes with the last object that it is tied to, or with the tie.
 pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -91,7 +90,6 @@ pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     is_sound(&medium, &store)
 }
 
-/// Each is tied to its predecessor, or successor; all are deleted but the one at the end.
 pub(super) fn chains_of_ties_end_from_the_far_end() -> Verdict {
     const LONG: usize = 40;
     for forward in [true, false] {

@@ -162,7 +162,6 @@ pub(super) fn few(run: &mut Committing, medium: &SimMedium) -> Result<()> {
     run.end(medium)
 }
 
-/// Several laps of the lane; some numbers have no transaction.
 pub(super) fn random_commits_are_a_prefix_after_a_power_cut() -> Verdict {
     let mut rng = Seeded::new(19);
     [false, true].into_iter().try_for_each(|disk| {
@@ -233,8 +232,6 @@ pub(super) fn large_commits_get_room_first() -> Verdict {
     }
 }
 
-/// The next process finds everything acknowledged before, and the failed commit whole or not at
-/// all.
 pub(super) fn nothing_is_acknowledged_after_a_failure() -> Verdict {
     failures(|run, number| {
         if run.commits.wait(number).is_ok() || run.commits.flush().is_ok() {

@@ -71,8 +71,6 @@ pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     beside.ends()
 }
 
-/// The failed move may have changed the table visibly: the writer gets the psynced bytes, or an
-/// error.
 pub(super) fn pages_are_right_or_none_after_a_move_that_failed() -> Verdict {
     let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Io), (kind, Fault::After)]) {

@@ -62,7 +62,6 @@ impl Ledger {
     pub(super) fn returned(&mut self, number: usize) {
         let one = &mut self.transactions[number];
         (one.fate, one.returned) = (Fate::Done, true);
-        // A transactional object decides for all before it.
         if one.has(TRANSACTIONAL) {
             match one.line.apart {
                 true => self.durable |= 1 << number,

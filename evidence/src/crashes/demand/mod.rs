@@ -1,15 +1,15 @@
 //! Programs of processes with objects on demand, transactional ones, or both in one transaction.
 //!
-//! A [`Step`] is one call of one process on its objects, or a recovery or snapshot by others, also
-//! between two operations of a call; a copy of the pool's file; a death, failure or power cut.
+//! A [`Step`] is a call of a process, a recovery or snapshot by others (also within a call), a copy
+//! of the pool's file, a death, a failure or a power cut.
 //!
 //! # What is judged
 //!
 //! 1. Each transaction stores its number to a cell of its own in each of its objects: it is in all
 //!    of them or in none.
 //! 2. A returned transaction outlives its process.
-//! 3. A transaction acknowledged as durable outlives a power cut: by a `tx_sync`, `psync`, detach,
-//!    recovery or attach that returned, and by `pending` without it.
+//! 3. A transaction acknowledged as durable (`tx_sync`, `psync`, detach, recovery, attach,
+//!    `pending` without it) outlives a power cut.
 //! 4. A power cut leaves a prefix of a process's transactions.
 //! 5. A call fails only if another process has the object, there is no room, or an operation of the
 //!    medium failed. Commits in memory are never gone.

@@ -34,7 +34,6 @@ impl World {
             Step::Fill => self.fill(life),
             Step::Empty => self.empty(life),
             Step::CopyFile => {
-                // No operation of the medium comes between the two.
                 let (moment, bytes) = (lock(&self.ledger).now(), self.medium.to_bytes());
                 let medium = SimMedium::from_bytes(&bytes, self.config);
                 *lock(&self.copy) = Some(Arc::new(Copied { medium, moment }));

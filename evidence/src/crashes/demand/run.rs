@@ -41,8 +41,6 @@ pub(super) fn run(program: &Program<Step>, config: SimConfig, seed: u64) -> Resu
     let addresses = Addresses::take();
     let medium = SimMedium::new(POOL, config);
     let text = |error: &dyn std::fmt::Display| format!("before the first step: {error}");
-    // Names of memory files contain the pool's ID: concurrent runs of a program need different
-    // ones.
     let apart = u64::from(std::process::id()) << 32 ^ identity;
     let pool = with_seed(seed ^ apart.wrapping_mul(0x9e37_79b9_7f4a_7c15), || {
         let window = Some(Window { start: addresses.start(), len: 1 << 40 });
@@ -107,7 +105,6 @@ impl World {
         let met = self.medium.faults_met();
         self.medium.fail_at(kind, nth, fault);
         if !matches!(fault, Fault::Kill | Fault::KillLate) {
-            // Another oracle judges the errors that follow.
             self.faulted.store(true, Ordering::Relaxed);
         }
         let done = self.perform(seats, process, step);

@@ -177,7 +177,6 @@ impl World {
         }
         lock(&self.counts).deaths += 1;
         if self.is_at_once() {
-            // Another process may have changed files since.
             self.memory.forget();
             return Ok(());
         }

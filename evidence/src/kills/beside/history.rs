@@ -1,8 +1,8 @@
 //! History of a group of objects: the order of its states, and the bytes of each.
 //!
-//! One process at a time writes a group. Each psync of one or both objects, and each growth, makes
-//! a state; a psync names itself in their first words. A rollback returns to an earlier state.
-//! First word and size identify a state; its bytes follow from the seed and earlier states.
+//! One process at a time writes a group; each psync and each growth makes a state. First word and
+//! size identify a state, whose bytes follow from the seed and earlier states. A rollback returns
+//! to one.
 
 use crate::workloads::journal::{Event, Journal, UNDER_WAY, UNDONE};
 use crate::workloads::program::mixed;

@@ -1,9 +1,9 @@
 //! Processes that keep, copy, merge and follow objects while others write them, all under kills.
 //!
-//! Two processes each write a group of two objects; two keep snapshots and copies; others follow
-//! the writers, or merge. Each keeps a [journal](crate::workloads::journal) outside of the pool.
-//! Every object, snapshot and copy must be in a state that the journals allow: a snapshot in one
-//! between its begin and its end, objects of one group after the same event.
+//! Two processes write a group of two objects each, two keep snapshots and copies, others follow or
+//! merge. By their [journals](crate::workloads::journal), every object, snapshot and copy must be
+//! in an allowed state: a snapshot in one between its begin and its end, objects of one group after
+//! the same event.
 
 mod child;
 mod history;

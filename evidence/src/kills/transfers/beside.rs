@@ -50,8 +50,6 @@ pub(super) fn keep(path: &Path, seed: u64, steps: u64) -> Result<(), Trouble> {
                 }
             }
             _ => {
-                // The copy is of no one moment and may be refused; it takes nothing from the
-                // original.
                 drop(std::fs::copy(path, &copy));
                 drop(indelible::remove_leftovers(&copy));
                 if let Ok(copy) = PoolOptions::new().open(&copy) {

@@ -65,7 +65,6 @@ pub(crate) struct Child {
     /// Transfers of each thread that are committed
     #[arg(long)]
     pub(crate) done: Vec<u64>,
-    /// Transfers of each thread before the process waits for its end
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
     /// The clone
@@ -106,7 +105,6 @@ impl Child {
             check_pool(&self.pool, false)?;
         }
         let pool = Pool::open(&self.pool)?;
-        // Epochs also come between transfers.
         pool.set_epochs(EpochBounds { every: Duration::from_millis(5), bytes: 1 << 20 });
         let names = (0..OBJECTS).map(|object| name(self.bank, object));
         let attach = |name: String| patient(|| pool.attach_transactional::<Accounts>(&name));

@@ -71,7 +71,6 @@ public:
         return found;
     }
 
-    // Copies of some nodes, by their depth.
     void sort()
     {
         page_->shown = 0;

@@ -1,9 +1,8 @@
 //! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading
 //! writes data once; a psync then publishes them.
 //!
-//! A psync publishes a range only with proof of a barrier after its last write ([`Written`]). A
-//! direct write that ended without one is zeroed, durably, before any comparison, which would find
-//! no difference; or a new direct write begins.
+//! A psync publishes a range only after a barrier behind its last write ([`Written`]). A direct
+//! write that ended without one is zeroed durably before any comparison, or begun again.
 //!
 //! Invariants, beside `Standing` (a crash zeroes announced and unpublished bytes):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that

@@ -1,6 +1,5 @@
-//! Growth: in place if possible, else by a copy to a larger extent, a hidden object until the
-//! exchange. One table batch publishes either. A crash leaves at most a hidden, unlocked object,
-//! which the next resize removes.
+//! Growth: in place if possible, else by a copy to a larger, hidden extent; one table batch
+//! publishes either. The next resize removes what a crash leaves.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};

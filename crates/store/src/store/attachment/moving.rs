@@ -1,9 +1,8 @@
 //! Growth of an object in use that cannot be extended in place: it moves to a larger extent, and
 //! its memory stays.
 //!
-//! Memory mapped from the former extent still shows it. So that extent becomes a hidden object,
-//! locked by this process, until the detach or a new mapping. After a crash the next resize removes
-//! it.
+//! Memory still shows the former extent, which becomes a hidden object, locked by this process,
+//! until the detach or a new mapping. The next resize removes it after a crash.
 //!
 //! A base stays, because memory may be mapped from the lowest one; only own pages are copied.
 

@@ -1,6 +1,5 @@
-//! Attachments of sealed objects: opening, psyncs, changes of key slots. Collected plaintext goes
-//! to a batch that is never written, and becomes sealed lines of the real one. Page caches hold
-//! ciphertext.
+//! Attachments of sealed objects. Collected plaintext goes to a batch that is never written, and
+//! becomes sealed lines of the real one. Page caches hold ciphertext.
 
 use super::attach::Reader;
 use super::sealed_pages::{Heading, SealedPages, Sealing};

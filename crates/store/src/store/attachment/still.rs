@@ -1,5 +1,5 @@
-//! An object as last psynced, read beside the writing process: its lane's primaries are held still,
-//! and its log is redone in memory. The writer's next psync waits until the value is dropped.
+//! An object as last psynced, read beside its writer: the lane's primaries are held still until the
+//! value is dropped, and its log is redone in memory.
 
 use super::attach::undefined;
 use super::unlocked::expect_plain;

@@ -5,9 +5,8 @@
 //! `n + 1` and later, laid over a base at psync `n`, are the object at the last of them.
 //!
 //! Invariants:
-//! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is
-//!    a gap, left by a checkpoint of unread batches, and so is a progress line that counts more:
-//!    the tail is lost, and the reader needs another base.
+//! 1. `shown` counts the psyncs that the reader shows. Any other next number, in a batch or in a
+//!    progress line, is a gap: the tail is lost, and the reader needs another base.
 //! 2. Only lines of durable batches are handed over, by the rules of `standings`. A batch of an
 //!    earlier generation is durable.
 //! 3. Lines are handed over only if the table, read after the lane, says that the object lies where
@@ -17,8 +16,8 @@
 //!    look. Then, as long as the lane is in the same generation, the object lies where it did, no
 //!    attach has come between, and progress counts no psync outside the log.
 //!
-//! Cost: the batches since the last call, and a view of the table if that, or the lane's
-//! generation, has changed. Memory: the lines, [`MOST`] bytes.
+//! Cost: the batches since the last call, and a view of the table if it changed. Memory: the lines,
+//! [`MOST`] bytes.
 
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;

@@ -1,6 +1,6 @@
-//! The check of a sound pool in little memory. A [`Survey`](super::Survey) keeps some 300 bytes per
-//! object, mostly to compare sets. Here a set is the sum of its members' hashes under a random
-//! seed. If sums differ, a full survey tells why.
+//! The check of a sound pool in little memory: sums of hashes under a random seed replace the sets
+//! of a [`Survey`](super::Survey), which takes some 300 bytes per object. If sums differ, a full
+//! survey tells why.
 
 use super::objects::Object;
 use super::space::Claim;

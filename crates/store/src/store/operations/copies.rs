@@ -32,8 +32,8 @@ pub struct SnapshotOf<'a> {
 
 impl Store {
     /// Keeps objects' last psyncs, as of one moment, as read-only objects of other names at the
-    /// same addresses; they take space only for later changes. Writers' psyncs wait until their
-    /// lanes, of 8 MiB at most, were redone and the table was changed.
+    /// same addresses. Writers' psyncs wait until their lanes were redone and the table was
+    /// changed.
     ///
     /// The new snapshot takes over remains of destroyed ones, so that repeated snapshots do not
     /// fill the pool.

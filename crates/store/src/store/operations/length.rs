@@ -1,8 +1,8 @@
 //! Lengthening pools in use.
 //!
 //! Invariant: the root's length is at most that of each superblock slot, which is at most the
-//! medium's. So the medium grows first, with a copy of the superblock, then both slots, then one
-//! batch of the table has the new length and space: a crash leaves one of the two lengths.
+//! medium's. So the medium grows first, then both slots, then one batch of the table: a crash
+//! leaves one of the two lengths.
 //!
 //! Other processes learn the medium's length under the table's lock, before they read its lane.
 

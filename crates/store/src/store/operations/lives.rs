@@ -1,6 +1,5 @@
-//! Lives: hidden, empty objects locked by their process, to which others are tied. The kernel ends
-//! a life with the process; objects tied to it go with the process that ends it, or with the next
-//! [`reap`](Store::reap).
+//! Lives: hidden, empty objects, locked by their process and ending with it, to which others are
+//! tied. Tied objects go then, or with the next [`reap`](Store::reap).
 
 use crate::error::{Result, StoreError};
 use crate::mutant::Mutant;

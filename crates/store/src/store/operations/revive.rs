@@ -145,8 +145,7 @@ impl Store {
     }
 
     /// [`revive`](Store::revive) of another pool's object. It keeps addresses that are not this
-    /// pool's, or taken, without owning them, because overlaps of windows must not decide what
-    /// fails.
+    /// pool's, or taken, without owning them.
     ///
     /// # Errors
     /// As for [`revive`](Store::revive); `AddressesTaken` only of impossible addresses.

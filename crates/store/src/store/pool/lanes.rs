@@ -99,8 +99,8 @@ impl Store {
         drop(failed);
     }
 
-    /// Waits until no lane of this process is held still. A detach that a hold refuses gives up the
-    /// lane with all its objects, so short attachments wait first.
+    /// Waits until no lane of this process is held still: a detach under a hold would give up the
+    /// lane with all its objects.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.

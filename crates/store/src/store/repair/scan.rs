@@ -14,8 +14,7 @@ const PIECE: u64 = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// Intact entries, ascending. No other bytes look like one: a slot has its offset and the
-    /// pool's checksum, and freed ones are overwritten.
+    /// Intact entries, ascending; their own offset and the pool's checksum exclude look-alikes.
     pub objects: Vec<Object>,
     /// Damaged slots beside intact or free ones.
     pub damaged: Vec<u64>,

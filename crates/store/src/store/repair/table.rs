@@ -98,9 +98,8 @@ impl Repair {
         self.doubt_root(survey)
     }
 
-    /// Lost changes may include first writes and attaches: all space counts as written, and
-    /// bindings continue above all known ones. In place, while the lane shows the damage: after a
-    /// tear, the next repair builds a new table.
+    /// All space counts as written, and bindings continue above all known ones, as lost changes may
+    /// include first writes and attaches. In place, while the lane shows the damage.
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {

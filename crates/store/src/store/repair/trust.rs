@@ -17,10 +17,9 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Clears all marks in place, because lost changes may have cleared them before foreign bytes
-    /// were psynced. The damaged lane keeps the pool closed. A torn entry lacks one bit, the
-    /// mark's, or its checksum: [`unmarked`] corrects it. Few at a time, so that the next repair
-    /// tries all.
+    /// Clears all marks in place, as lost changes may have cleared them. The damaged lane keeps the
+    /// pool closed. A torn entry lacks one bit, which [`unmarked`] corrects. Few at a time, so that
+    /// the next repair tries all.
     pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let survey = self.survey(progress)?;
         let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();

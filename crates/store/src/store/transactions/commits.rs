@@ -1,8 +1,8 @@
 //! A process's transactions in one pool, made durable in the order of their numbers, several per
 //! batch.
 //!
-//! Transactions number each commit and tell it here while its lines cannot change, then wait. One
-//! waiting thread makes all told commits durable by one psync; the others share it.
+//! Transactions number each commit, tell it here while its lines cannot change, and wait. One
+//! waiting thread makes all told commits durable by one psync.
 //!
 //! Invariants:
 //! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
