@@ -22,8 +22,13 @@ LIVES = 30
 SEED = int(os.environ.get("INDELIBLE_SEED", "20"))
 
 
-def killed(work: Callable[[Callable[[], None]], None], spins: int) -> bool:
-    """Runs `work` in a fork and kills it `spins` turns after it called what it is given.
+def killed(
+    work: Callable[[Callable[[], None]], None],
+    spins: int,
+    ready: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Runs `work` in a fork and kills it `spins` turns after it called what it is given, and
+    `ready` is true.
 
     Returns whether it was still running.
     """
@@ -42,6 +47,8 @@ def killed(work: Callable[[Callable[[], None]], None], spins: int) -> bool:
             os._exit(1)
     os.close(tell)
     assert os.read(begun, 1) == b"x", "the work failed before it began"
+    while not ready() and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        os.sched_yield()
     for _ in range(spins):
         pass
     os.kill(child, signal.SIGKILL)
