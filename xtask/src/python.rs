@@ -13,9 +13,10 @@ const PACKAGES: [&str; 6] =
     ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
 /// Supported libraries: tests report missing ones.
-const OPTIONAL: [&str; 8] = [
+const OPTIONAL: [&str; 9] = [
     "dask>=2025",
     "fsspec>=2025",
+    "ipython>=8",
     "joblib>=1.4",
     "pandas>=2.2",
     "polars>=1",
