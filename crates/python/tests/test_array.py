@@ -286,3 +286,50 @@ def test_a_sparse_array_costs_what_is_stored(tmp_path: Path) -> None:
     del array
     assert pool.array("huge")[123_456, 7] == 5 and pool.stat("huge").size > 1 << 30
     assert (tmp_path / "p.pmo").stat().st_blocks * 512 < 64 * MIB
+
+
+def test_a_copy_of_mode_c_is_stored_to_and_changes_no_object(pool: indelible.Pool) -> None:
+    array = pool.array("w", (4, 3), "i4", order="F")
+    array[:] = 7
+    array.psync()
+    mine = pool.array("w", (4, 3), "i4", "c")
+    mine[0] = 1
+    assert mine.flags.writeable and mine.flags.f_contiguous and (array == 7).all()
+    assert mine.sum() == 3 + 7 * 9 and not pool.array("w", mode="r").flags.writeable
+    with pytest.raises(indelible.Error, match="does not lie in the memory of an attached object"):
+        mine.flush()
+    with pytest.raises(indelible.Mismatch):
+        pool.array("w", 12, "i4", "c")
+    with pytest.raises(indelible.NotFound):
+        pool.array("none", 3, "i4", "c")
+    assert "none" not in pool
+
+
+def test_an_offset_is_that_of_numpy_memmap(pool: indelible.Pool, tmp_path: Path) -> None:
+    array = pool.array("w", 100, "u1")
+    array[:] = np.arange(100)
+    array.psync()
+    file = tmp_path / "w"
+    file.write_bytes(array.tobytes())
+    for offset, dtype, shape in [(4, "<i4", None), (3, "u1", (5, 2)), (36, "<f8", 8), (98, "<i2", ()), (100, "u1", None)]:
+        for mode in ("r+", "r", "c"):
+            part = pool.array("w", shape, dtype, mode, offset=offset)
+            if offset < 100:
+                wanted = np.memmap(file, dtype, mode, offset, shape)
+                assert part.shape == wanted.shape
+                assert part.tobytes() == wanted.tobytes() and part.dtype == wanted.dtype
+            assert part.flags.writeable == (mode != "r") and type(part) is indelible.Array
+    part = pool.array("w", 2, "<i8", offset=8)
+    part[:] = -1
+    part.psync()
+    assert (array[8:24] == 255).all() and array[7] == 7 and array[24] == 24
+    with pytest.raises(ValueError, match="a view of a part"):
+        part.grow(3)
+    for offset, shape, dtype in [(-1, 3, "u1"), (101, None, "u1"), (50, 51, "u1"), (1, None, "<i4")]:
+        with pytest.raises(ValueError, match="does not fit the 100 bytes"):
+            pool.array("w", shape, dtype, offset=offset)
+    with pytest.raises(ValueError, match="cannot begin anew"):
+        pool.array("w", 3, "u1", "w+", offset=1)
+    with pytest.raises(indelible.NotFound):
+        pool.array("none", 3, "u1", offset=1)
+    assert array.sum() != 0 and list(pool) == ["w"]

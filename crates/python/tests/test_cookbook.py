@@ -45,7 +45,9 @@ def test_what_is_installed_is_typed_and_for_every_version() -> None:
     assert [file.name for file in folder.glob("*.so")] == ["_indelible.abi3.so"]
 
 
-WRONG = """import indelible
+WRONG = """from collections.abc import Mapping
+import indelible
+import numpy
 pool = indelible.open("p.pmo", 1 << 20, tracking="wp_async")  # wrong
 pool.array("w", 10, mode="rw")  # wrong
 pool.dict("run", "a")  # wrong
@@ -57,6 +59,20 @@ if state == "X":  # wrong
 if pool.medium == "tape":  # wrong
     pass
 pool.info()["size"]  # wrong
+pool.array("w", 2.5)  # wrong
+pool.array("w", (3, "4"))  # wrong
+pool.array("w", 3, 4.5)  # wrong
+pool.array("w", (numpy.int64(3), 4), numpy.float32, "c", offset=8)
+pool.transactional("t", "ten")  # wrong
+indelible.psync(pool.dict("d"), 3)  # wrong
+pool.psync_async("w")  # wrong
+indelible.audit("w")  # wrong
+pool.array("w").copy("Z")  # wrong
+pool.dict("d").update(3)  # wrong
+pool.dict("d").update({"a": 1}, b=2)
+pool.dict("d") | [("a", 1)]  # wrong
+total: str = pool.transactional("t").transaction(lambda tx: 3)  # wrong
+names: Mapping[str, object] = pool
 size: int = pool.info()["length"]
 """
 

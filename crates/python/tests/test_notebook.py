@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from typing import Any
 import indelible
 import numpy as np
 import pytest
-from conftest import MIB, python
+from conftest import MIB, not_tested, python
 
 
 def test_a_cell_that_runs_again_has_the_same_objects(pool: indelible.Pool) -> None:
@@ -271,7 +272,26 @@ def test_a_pool_is_a_mapping_of_names_to_contents(pool: indelible.Pool) -> None:
     array[:] = 7
     values = pool.dict("d")
     values["a"] = 1
-    assert isinstance(pool, Mapping)
+    assert isinstance(pool, Mapping) and issubclass(indelible.Pool, Mapping)
+    typed: Mapping[str, Any] = pool
+    assert typed is pool
+    # As a dict of the same contents, wherever a mapping is used.
+    model: dict[str, Any] = dict(pool)
+    assert list(model) == list(dict(pool.items())) == list({**pool}) == ["d", "w"]
+    assert pool.keys() == model.keys() and pool.keys() & {"d", "x"} == {"d"}
+    assert pool.keys() | {"x"} == {"d", "w", "x"} and pool.keys() - {"d"} == {"w"}
+    assert sorted(pool.keys() ^ {"w", "x"}) == ["d", "x"] and pool.keys() <= {"d", "w", "x"}
+    assert len(pool.items()) == len(pool.values()) == 2 and ("d", values) in pool.items()
+    assert ("d", 1) not in pool.items() and values in pool.values() and bool(pool)
+    for missing in (3, None, ("d",), b"d"):
+        assert missing not in pool and missing not in pool.keys() and (missing, 1) not in pool.items()
+    with pytest.raises(KeyError):
+        pool["none"]
+    match pool:
+        case {"d": found, **rest}:
+            assert found is values and list(rest) == ["w"]
+        case _:
+            raise AssertionError("a pool is no mapping for match")
     assert list(pool.keys()) == ["d", "w"] and "w" in pool.keys()
     assert [len(value) for value in pool.values()] == [1, 3]
     assert {name: type(value) for name, value in pool.items()} == {"d": indelible.Dict, "w": indelible.Array}
@@ -290,8 +310,8 @@ class _Cells(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        assert tag in ("table", "caption", "tr", "th", "td"), tag
-        if tag in ("caption", "tr"):
+        assert tag in ("table", "caption", "tr", "th", "td", "pre"), tag
+        if tag in ("caption", "tr", "pre"):
             self.rows.append([])
 
     def handle_data(self, data: str) -> None:
@@ -319,3 +339,46 @@ def test_pools_and_dicts_are_tables_in_a_notebook(pool: indelible.Pool) -> None:
     assert pool._ipython_key_completions_() == list(pool)
     values.close()
     assert values._repr_html_() == "&lt;indelible.Dict &#x27;d&#x27;, closed&gt;"
+
+
+def test_objects_and_arrays_are_tables_in_a_notebook(pool: indelible.Pool) -> None:
+    heads = ["object", "size", "kind", "state", "psyncs", "process"]
+    array = pool.array("w", 3, "i8")
+    array.psync()
+
+    def row(name: str) -> list[str]:
+        stat = pool.stat(name)
+        return [name, "8.0 KiB", stat.durability, stat.state, str(stat.psyncs), *([str(stat.holder)] if stat.holder else [])]
+
+    assert _Cells(array._repr_html_() or "").rows == [
+        ["array of int64, shape (3,)"], heads, row("w"), ["Array([0, 0, 0])"],
+    ]  # fmt: skip
+    array[1] = 5
+    rows = _Cells(array[1:]._repr_html_() or "").rows
+    assert rows[0] == ["array of int64, shape (2,), with changes that are not psynced"]
+    assert rows[2][3] == "W" and rows[3] == ["Array([5, 0])"]
+    assert array[[0, 1]]._repr_html_() is None and (array + 1)[()].shape == (3,)
+    bank = pool.transactional("bank", 4, "i8")
+    rows = _Cells(bank._repr_html_() or "").rows
+    assert rows[0] == [f"transactional array: {bank._layout}"] and rows[2] == row("bank")
+    bank.close()
+    assert bank._repr_html_() is None
+    # The name is another object's by now: that one is not shown.
+    pool.delete("w")
+    pool.array("w", 3, "i8", "w+")
+    assert array._repr_html_() is None
+
+
+def test_the_extension_is_loaded_by_ipython(tmp_path: Path) -> None:
+    if importlib.util.find_spec("IPython") is None:
+        not_tested("the extension in IPython, which is not installed")
+        return
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in ("%load_ext indelible", "import indelible; p = indelible.open('p.pmo', 1 << 24); d = p.dict('run')",
+             "d['a'] = 1", "d['b'] = 2", "d.psync()", "d['a'] = 3", "%unload_ext indelible", "d['a'] = 4; d.psync()"):
+    assert shell.run_cell(cell).success
+"""
+    done = subprocess.run(python(code), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "not psynced yet: run\n" * 2), done

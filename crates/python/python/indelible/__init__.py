@@ -196,10 +196,9 @@ __all__ = [
 ]
 
 # As programs name them: in tracebacks, help and pickles.
-for _name in __all__:
-    if isinstance(_found := globals()[_name], type) and _found.__module__.startswith("indelible."):
-        _found.__module__ = "indelible"
-del _name, _found
+_named = [found for name in __all__ if isinstance(found := globals()[name], type)]
+for _class in [each for each in _named if each.__module__.startswith("indelible.")]:
+    _class.__module__ = "indelible"
 
 show()
 del show

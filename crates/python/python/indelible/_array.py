@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
+from . import _notebook
 from ._errors import Damaged, Error, Mismatch, NoRoom, NoSpace, NotFound, ReadOnly
 from ._indelible import Object, Pool
-from ._layout import MAX_HEADER, Layout, layout, unpack
+from ._layout import MAX_HEADER, Layout, Order, Shape, layout, unpack
 from ._named import ByName, reduce_array
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+    from typing_extensions import TypeIs
 
 # Elements begin on a page, aligned for whatever they are.
 DATA = 4096
@@ -70,14 +76,14 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         """
         return refreshed(self)
 
-    def copy(self, order: Any = "C") -> np.ndarray[Any, Any]:  # type: ignore[override]
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> np.ndarray[Any, Any]:  # type: ignore[override]
         """The elements in memory of their own, as an ordinary array."""
         return np.array(self, order=order, subok=False)
 
     def __copy__(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
         return self.copy("K")
 
-    def __deepcopy__(self, memo: Any) -> np.ndarray[Any, Any]:  # type: ignore[override]
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> np.ndarray[Any, Any]:  # type: ignore[override]
         return self.copy("K")
 
     def by_name(self, mode: Literal["r", "r+"] = "r+") -> ByName:
@@ -86,26 +92,40 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         """
         return ByName(reduce_array(self, owner(self), mode))
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         try:
             return reduce_array(self, owner(self))
         except Error:
             return np.asarray(self).__reduce_ex__(protocol)
 
+    def _repr_html_(self) -> str | None:
+        found = _root(self)
+        if not isinstance(found, Object):
+            return None
+        above = _notebook.attached(found, f"array of {self.dtype}, shape {self.shape}")
+        return None if above is None else above + _notebook.text(repr(self))
+
     def __array_wrap__(
-        self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False
+        self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool | None = None
     ) -> Any:
         # Results are not in the object: no reason to look as if.
         if array is self or type(self) is not Array:
             return array
-        return array[()] if return_scalar else array.view(np.ndarray)
+        # numpy 1 does not say whether a scalar is expected: where it has no axes.
+        is_scalar = array.ndim == 0 if return_scalar is None else return_scalar
+        return array[()] if is_scalar else array.view(np.ndarray)
 
 
-def owner(value: Any) -> Object:
+def _root(value: object) -> object:
+    """The owner of an array's or memoryview's memory."""
+    while isinstance(value, np.ndarray | memoryview):
+        value = value.base if isinstance(value, np.ndarray) else value.obj
+    return value
+
+
+def owner(value: object) -> Object:
     """The object in whose memory an array or memoryview lies."""
-    found = value
-    while isinstance(found, np.ndarray | memoryview):
-        found = found.base if isinstance(found, np.ndarray) else found.obj
+    found = _root(value)
     if not isinstance(found, Object):
         raise Error(
             f"this {type(value).__name__} does not lie in the memory of an attached object (it is a copy, a"
@@ -125,6 +145,25 @@ def over(obj: Object, layout: Layout, at: int = DATA, *, writable: bool = True) 
     return array
 
 
+def part(
+    whole: Array, shape: Shape | None, dtype: DTypeLike | None, order: Order | None, offset: int
+) -> Array:
+    """The elements from a byte of an object's array on, with a shape and type of their own."""
+    obj = owner(whole)
+    found = read_layout(obj)
+    left = found.nbytes - operator.index(offset)
+    kind = found.dtype if dtype is None else np.dtype(dtype)
+    rest = max(left, 0) // kind.itemsize if kind.itemsize else 0
+    wanted = layout(rest if shape is None else shape, kind, order or "C")
+    fits = wanted.nbytes == left if shape is None else wanted.nbytes <= left
+    if not fits or left > found.nbytes:
+        raise ValueError(
+            f"{wanted} at byte {offset} does not fit the {found.nbytes} bytes of the array in object"
+            f" {obj.name!r}"
+        )
+    return over(obj, wanted, DATA + offset, writable=whole.flags.writeable)
+
+
 def read_layout(obj: Object) -> Layout:
     """The layout in the object's header, checked against its size."""
     with memoryview(obj) as memory:
@@ -140,7 +179,15 @@ def checked_layout(name: str, header: bytes, size: int) -> Layout:
     return found
 
 
-def expect_layout(found: Layout, shape: Any, dtype: Any, order: str | None, pool: Pool, name: str, remedy: str) -> None:
+def expect_layout(
+    found: Layout,
+    shape: Shape | None,
+    dtype: DTypeLike | None,
+    order: Order | None,
+    pool: Pool,
+    name: str,
+    remedy: str,
+) -> None:
     """Mismatch unless the array has what was asked for; None agrees with anything."""
     wanted = layout(
         found.shape if shape is None else shape,
@@ -162,7 +209,9 @@ def write_layout(obj: Object, layout: Layout) -> None:
         memory[:DATA] = layout.pack(DATA)
 
 
-def wanted_layout(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
+def wanted_layout(
+    name: str, shape: Shape | None, dtype: DTypeLike | None, order: Order | None
+) -> Layout:
     """The layout of a new array, as a caller asked for it."""
     if shape is None:
         raise NotFound(
@@ -173,7 +222,7 @@ def wanted_layout(name: str, shape: Any, dtype: Any, order: str | None) -> Layou
     return layout(shape, "f8" if dtype is None else dtype, order or "C")
 
 
-def is_open(shape: Any) -> bool:
+def is_open(shape: Shape | None) -> TypeIs[tuple[SupportsIndex, ...]]:
     """Whether the first axis may have any length."""
     return isinstance(shape, tuple) and len(shape) > 0 and shape[0] == -1
 

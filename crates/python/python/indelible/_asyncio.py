@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._indelible import Consumer, Producer
 
@@ -49,7 +49,7 @@ class Ticket:
     def __init__(self, psync: Callable[[], object]) -> None:
         self._done: Future[object] = _executor().submit(psync)
 
-    def __await__(self) -> Generator[Any, None, None]:
+    def __await__(self) -> Generator[object, None, None]:
         yield from asyncio.shield(asyncio.wrap_future(self._done)).__await__()
 
     def done(self) -> bool:

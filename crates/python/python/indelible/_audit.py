@@ -10,7 +10,7 @@ import numpy as np
 from . import _array
 from ._dict import Dict
 from ._indelible import Object, _audit
-from ._layout import MAGIC
+from ._layout import MAGIC, Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class StrayPointer:
         return f"{self.place} at byte {self.offset} leads into {self.into}"
 
 
-def audit(value: Any) -> list[StrayPointer]:
+def audit(value: np.ndarray[Any, Any] | Dict | Object | memoryview) -> list[StrayPointer]:
     """Looks for addresses in an object that mean nothing in the next run: of the memory of this process (what `id`, `ctypes` or
     `ndarray.ctypes.data` return, and pointers in structs of C), of its program and libraries, and of other objects.
 
@@ -46,8 +46,8 @@ def audit(value: Any) -> list[StrayPointer]:
         array = whole
         if key is not None and isinstance(owner, Dict):
             place = f"{owner.name}[{key!r}]"
-            value = owner.get(key)
-            array = value if isinstance(value, np.ndarray) else None
+            held = owner.get(key)
+            array = held if isinstance(held, np.ndarray) else None
         elif whole is not None:
             place = owner.name
         if array is not None:
@@ -70,11 +70,11 @@ def _array_in(obj: Object) -> np.ndarray[Any, Any] | None:
 def _element(array: np.ndarray[Any, Any], address: int) -> str | None:
     """The element, and the field of it, at an address in the memory of an array; None if it is not there."""
     byte = address - int(array.__array_interface__["data"][0])
-    order = "C" if array.flags.c_contiguous else "F"
+    order: Order = "C" if array.flags.c_contiguous else "F"
     return _path(array.dtype, array.shape, byte, order) if 0 <= byte < array.nbytes else None
 
 
-def _path(dtype: np.dtype[Any], shape: tuple[int, ...], byte: int, order: Any = "C") -> str:
+def _path(dtype: np.dtype[Any], shape: tuple[int, ...], byte: int, order: Order = "C") -> str:
     at, within = divmod(byte, dtype.itemsize)
     index = ", ".join(str(int(each)) for each in np.unravel_index(at, shape, order))
     return (f"[{index}]" if index else "") + _field(dtype, within)

@@ -15,7 +15,7 @@ from collections.abc import (
     Sequence,
     ValuesView,
 )
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
 
 import numpy as np
 
@@ -23,6 +23,11 @@ from . import _indelible, _notebook
 from ._errors import Error
 from ._named import ByName, reduce_dict
 from ._record import Struct, Version, open_record
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsKeysAndGetItem
+
+    _Given = SupportsKeysAndGetItem[str, Any] | Iterable[tuple[str, Any]]
 
 _KEYS, _VALUES, _ITEMS = range(3)
 
@@ -76,15 +81,9 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     def items(self) -> _Items:
         return _Items(self)
 
-    def update(self, other: Any = (), /, **more: Any) -> None:
+    def update(self, other: _Given = (), /, **more: Any) -> None:
         """Assigns items, as `dict.update`: all of them, or none, as one step."""
-        if isinstance(other, Mapping):
-            items = list(other.items())
-        elif hasattr(other, "keys"):
-            items = [(key, other[key]) for key in other.keys()]
-        else:
-            items = [_pair(item) for item in other]
-        self._update([*items, *more.items()])
+        self._update([*_items(other), *more.items()])
 
     def record(
         self,
@@ -109,13 +108,13 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         """A dict of Python with the same values: arrays are views of the object still."""
         return dict(self.items())
 
-    def __or__(self, other: Any) -> dict[str, Any]:
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
         return self.copy() | dict(other) if isinstance(other, Mapping) else NotImplemented
 
-    def __ror__(self, other: Any) -> dict[str, Any]:
+    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:
         return dict(other) | self.copy() if isinstance(other, Mapping) else NotImplemented
 
-    def __ior__(self, other: Any) -> Self:
+    def __ior__(self, other: _Given) -> Self:
         self.update(other)
         return self
 
@@ -130,7 +129,7 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         """
         return ByName(reduce_dict(self, mode))
 
-    def __reduce_ex__(self, _protocol: Any) -> Any:
+    def __reduce_ex__(self, _protocol: SupportsIndex) -> tuple[Any, ...]:
         try:
             return reduce_dict(self)
         except Error:
@@ -150,6 +149,14 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         return f"<indelible.Dict {self.name!r}, {about}>"
 
 
-def _pair(item: Iterable[Any]) -> tuple[Any, Any]:
+def _items(given: Any) -> list[tuple[str, Any]]:
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if hasattr(given, "keys"):
+        return [(key, given[key]) for key in given.keys()]
+    return [_pair(item) for item in given]
+
+
+def _pair(item: Iterable[Any]) -> tuple[str, Any]:
     key, value = item
     return key, value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 
@@ -42,7 +43,7 @@ class Error(Exception):
             for name, value in (("errno", self.number), ("strerror", message), ("filename", pool)):
                 setattr(self, name, value)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         about = {"kind": self.kind, "code": self.code, "operation": self.operation, "pool": self.pool}
         return _again, (type(self), str(self), {**about, "object": self.object})
 
@@ -58,7 +59,7 @@ def _again(kind: type[Error], message: str, about: dict[str, Any]) -> Error:
 class AfterCommit(ExceptionGroup[Exception]):
     """A transaction has committed, and functions that it was given by `Tx.on_commit` have failed: their errors. All of them were called."""
 
-    def derive(self, excs: Any) -> AfterCommit:  # type: ignore[override]
+    def derive(self, excs: Sequence[Exception]) -> AfterCommit:  # type: ignore[override]
         return AfterCommit(self.message, excs)
 
 

@@ -17,7 +17,7 @@ from ._array import grow_to
 from ._asyncio import Ticket
 from ._errors import Exists, NotFound
 from ._indelible import Object, _psync_kept
-from ._psync import psync
+from ._psync import Psynced, psync
 
 MAGIC = b"PMO-FRAM"
 
@@ -126,7 +126,7 @@ class FramedPool:
                 other.psync()
         return sorted(changed)
 
-    def psync_async(self, *objects: Any, cut: bool = False) -> Ticket:
+    def psync_async(self, *objects: Psynced, cut: bool = False) -> Ticket:
         """As `indelible.psync` of the objects, or `Pool.psync` without any, in another thread: a
         ticket that a task awaits, or a thread waits for. No thread or task stores to them until
         then, unless `cut` asks for a consistent cut of a single one.

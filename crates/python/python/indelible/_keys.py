@@ -10,7 +10,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _registry
 from ._dict import Dict
@@ -116,7 +116,7 @@ _all: weakref.WeakValueDictionary[tuple[bytes, str], Keys] = weakref.WeakValueDi
 _lock = threading.Lock()
 
 
-def keys(pool: Any, name: str) -> Keys:
+def keys(pool: Pool, name: str) -> Keys:
     """The keys of a dict, once in a process: a group holds for all that use them."""
     with _lock:
         found = _all.get((pool.id, name))

@@ -11,13 +11,18 @@ import re
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from ._errors import Damaged, Version
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 Order = Literal["C", "F"]
+Shape = SupportsIndex | Sequence[SupportsIndex]
+"""Lengths of an array, or the length of one with a single axis."""
 
 MAGIC = b"PMO-NDAR"
 VERSION = 1
@@ -63,7 +68,7 @@ class Layout(NamedTuple):
         return bytes(header)
 
 
-def layout(shape: Any, dtype: Any, order: str) -> Layout:
+def layout(shape: Shape, dtype: DTypeLike, order: str) -> Layout:
     """A layout from what a caller gave, or TypeError, or ValueError."""
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
@@ -128,7 +133,7 @@ def unpack(header: bytes, what: str) -> tuple[Layout, int]:
     return found, size
 
 
-def _length(length: Any) -> int:
+def _length(length: SupportsIndex) -> int:
     found = operator.index(length)
     if not 0 <= found <= np.iinfo(np.intp).max:
         raise ValueError(f"an array cannot have {found} elements along an axis")

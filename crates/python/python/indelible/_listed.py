@@ -2,53 +2,35 @@
 
 from __future__ import annotations
 
+import builtins
 import html
 import os
-from collections.abc import ItemsView, KeysView, ValuesView
-from typing import Any
 
 from . import _notebook
 from ._table import Stat
+from ._transactional import TransactionalPool
 
 
-class Listed:
-    """The part of a pool that a mapping has besides its items."""
+class Listed(TransactionalPool):
+    """The part of `Pool` that lists its objects."""
 
-    def keys(self: Any) -> KeysView[str]:
-        """The names of the objects."""
-        return KeysView(self)
+    def list(self) -> builtins.list[Stat]:
+        """The objects, sorted by name."""
+        return sorted((Stat(**fields) for fields in self._list()), key=lambda stat: stat.name)
 
-    def values(self: Any) -> ValuesView[Any]:
-        """What the objects hold, as `pool[name]` has it; each is opened when its turn comes."""
-        return ValuesView(self)
+    def stat(self, name: str) -> Stat:
+        """State, size, holder and so on of an object; NotFound if there is none."""
+        if not isinstance(name, str):
+            raise KeyError(name)
+        return Stat(**self._stat(name))
 
-    def items(self: Any) -> ItemsView[str, Any]:
-        """Names and what the objects hold, as `pool[name]` has it."""
-        return ItemsView(self)
+    def _ipython_key_completions_(self) -> builtins.list[str]:
+        return [stat.name for stat in self.list()]
 
-    def get(self: Any, name: str, default: Any = None) -> Any:
-        """What the object `name` holds, or `default` if there is none."""
-        return self[name] if name in self else default
-
-    def _ipython_key_completions_(self: Any) -> list[str]:
-        return list(self)
-
-    def _repr_html_(self: Any) -> str:
+    def _repr_html_(self) -> str:
         if self.closed:
             return html.escape(repr(self))
         stats = self.list()
-        rows = (
-            (stat.name, _notebook.size(stat.size), _kind(stat), stat.state, stat.psyncs, stat.holder or "")
-            for stat in stats
-        )
         free = _notebook.size(int(self.info()["free"]))
         caption = f"{os.fspath(self.path)}: {len(stats):,} objects, {free} free"
-        heads = ("object", "size", "kind", "state", "psyncs", "process")
-        return _notebook.table(caption, heads, rows, len(stats))
-
-
-def _kind(stat: Stat) -> str:
-    """Properties of an object, in words."""
-    marks = ("snapshot", "sealed", "read_only", "sparse", "volatile", "ecc", "gone")
-    words = [mark.replace("_", "-") for mark in marks if getattr(stat, mark)]
-    return ", ".join([stat.durability, *words])
+        return _notebook.objects(caption, stats)

@@ -1,11 +1,16 @@
-"""Tables of pools and dicts for notebooks."""
+"""Tables of pools, objects and dicts for notebooks."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from ._table import Stat
+
+if TYPE_CHECKING:
+    from ._indelible import Object, Pool
 
 # Rows that a table shows; a last row counts the others.
 MOST = 100
@@ -20,6 +25,44 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], cou
     if count > MOST:
         lines.append(f'<tr><td colspan="{len(heads)}">and {count - MOST:,} more</td></tr>')
     return f"<table><caption>{_shown(caption)}</caption>{''.join(lines)}</table>"
+
+
+def objects(caption: str, stats: Sequence[Stat]) -> str:
+    """A table of objects of a pool."""
+    rows = (
+        (stat.name, size(stat.size), _kind(stat), stat.state, stat.psyncs, stat.holder or "")
+        for stat in stats
+    )
+    heads = ("object", "size", "kind", "state", "psyncs", "process")
+    return table(caption, heads, rows, len(stats))
+
+
+def attached(obj: Object, what: str) -> str | None:
+    """A table of an object that this process has; None if there is none to show."""
+    if obj.closed:
+        return None
+    changes = ", with changes that are not psynced" if obj._is_unsynced() else ""
+    return named(obj.pool, obj.name, obj.address, what, changes)
+
+
+def named(pool: Pool, name: str, address: int, what: str, changes: str = "") -> str | None:
+    """A table of the object at an address; None if the name is that of another one by now."""
+    if pool.closed or name not in pool:
+        return None
+    stat = Stat(**pool._stat(name))
+    return objects(f"{what}{changes}", [stat]) if stat.address == address else None
+
+
+def text(shown: str) -> str:
+    """Text below a table, as it is."""
+    return f"<pre>{html.escape(shown)}</pre>"
+
+
+def _kind(stat: Stat) -> str:
+    """Properties of an object, in words."""
+    marks = ("snapshot", "sealed", "read_only", "sparse", "volatile", "ecc", "gone")
+    words = [mark.replace("_", "-") for mark in marks if getattr(stat, mark)]
+    return ", ".join([stat.durability, *words])
 
 
 def size(count: int) -> str:

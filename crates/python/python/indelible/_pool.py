@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from . import _array, _holders, _registry
 from ._array import Array
@@ -16,12 +16,13 @@ from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._framed import MAGIC as FRAME, FramedPool
 from ._indelible import Object, SealKey, Shared, _adopt
-from ._layout import MAGIC, Order
+from ._layout import MAGIC, Order, Shape
 from ._listed import Listed
 from ._named import reduce_pool
-from ._table import Stat
-from ._transactional import TransactionalPool
 from ._transactions import TxArray
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Mode = Literal["r", "r+", "w+"]
 
@@ -35,23 +36,15 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(FramedPool, TransactionalPool, Listed):
+class Pool(FramedPool, Listed, Mapping[str, Any]):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context
     manager, and a mapping of names to what the objects hold, which opens an object when it is asked
     for it.
     """
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Any, ...]:
         """A pickle has the path: who loads it opens the pool there."""
         return reduce_pool(self)
-
-    def list(self) -> list[Stat]:
-        """The objects, sorted by name."""
-        return sorted((Stat(**fields) for fields in self._list()), key=lambda stat: stat.name)
-
-    def stat(self, name: str) -> Stat:
-        """State, size, holder and so on of an object; NotFound if there is none."""
-        return Stat(**self._stat(name))
 
     def __getitem__(self, name: str) -> Any:
         """The content of the object `name`: an array, also one for transactions, a dict, a data frame, memory
@@ -103,8 +96,17 @@ class Pool(FramedPool, TransactionalPool, Listed):
     def __len__(self) -> int:
         return int(self.info()["objects"])
 
+    def __contains__(self, name: object, /) -> bool:
+        return isinstance(name, str) and super().__contains__(name)
+
     def __bool__(self) -> bool:
         return True
+
+    # Not by contents, as other mappings: that opens each object.
+    __eq__ = object.__eq__
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __exit__(
         self,
@@ -147,11 +149,12 @@ class Pool(FramedPool, TransactionalPool, Listed):
     def array(
         self,
         name: str,
-        shape: Any = None,
-        dtype: Any = None,
-        mode: Mode = "r+",
+        shape: Shape | None = None,
+        dtype: DTypeLike | None = None,
+        mode: Mode | Literal["c"] = "r+",
         order: Order | None = None,
         *,
+        offset: int = 0,
         key: bytes | None = None,
         sparse: bool = False,
         reach: int = 0,
@@ -172,8 +175,20 @@ class Pool(FramedPool, TransactionalPool, Listed):
         the pool as large as the object; without one, or with `lock`, the object is locked instead: no process can store to it
         as long as the array is there. An object that this process stores to itself is read as it is.
 
+        With mode "c" the array is a copy of what mode "r" has, in this process alone: it can be stored
+        to, and is in no object. `offset` is the byte of an array's elements at which the returned part of it begins, with `shape`
+        (by default all that follows) and `dtype` of its own.
+
         With `seal`, the object is a sealed one, which that key opens.
         """
+        if mode == "c":
+            read = self.array(name, shape, dtype, "r", order, offset=offset, key=key, lock=lock, seal=seal)
+            return read.copy("K").view(Array)
+        if offset:
+            if mode == "w+":
+                raise ValueError("a part of an array cannot begin anew (mode is 'r', 'r+' or 'c' with an offset)")
+            whole = self.array(name, None, None, mode, key=key, lock=lock, seal=seal)
+            return _array.part(whole, shape, dtype, order, offset)
         _check(mode, lock)
         with _registry.attaching():
             if mode == "r":
@@ -206,8 +221,8 @@ class Pool(FramedPool, TransactionalPool, Listed):
     def _read_array(
         self,
         name: str,
-        shape: Any,
-        dtype: Any,
+        shape: Shape | None,
+        dtype: DTypeLike | None,
         order: Order | None,
         key: bytes | None,
         lock: bool,
@@ -424,7 +439,14 @@ class Pool(FramedPool, TransactionalPool, Listed):
             raise
         self.rename(made, name, key=key, seal=seal)
 
-    def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
+    def _open_array(
+        self,
+        obj: Object,
+        shape: Shape | None,
+        dtype: DTypeLike | None,
+        mode: Mode,
+        order: Order | None,
+    ) -> Array:
         found = _array.read_layout(obj)
         if _array.is_open(shape):
             shape = (found.shape[0] if found.shape else 0, *shape[1:])
@@ -432,9 +454,6 @@ class Pool(FramedPool, TransactionalPool, Listed):
             found, shape, dtype, order, self, obj.name, "ask for what it has, or begin anew with mode 'w+'"
         )
         return _array.over(obj, found, writable=mode != "r")
-
-
-Mapping.register(Pool)
 
 
 def _begin(obj: Object) -> bytes:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ._array import owner
 from ._dict import Dict
 from ._indelible import Object, psync_all
 
+Psynced = np.ndarray[Any, Any] | Dict | Object | memoryview
+"""An array in an object, a dict, or the bytes of an object."""
 
-def psync(*objects: Any, cut: bool = False) -> None:
+
+def psync(*objects: Psynced, cut: bool = False) -> None:
     """Makes what was stored to all of `objects` durable as one step: after a crash all of them are as
     this call left them, or none is.
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from . import _array, _holders, _registry
 from ._errors import Held
 from ._indelible import _create_transactional, _scrub, _set_durability, _set_epochs, _set_readable_outside
-from ._layout import Layout, Order
+from ._layout import Layout, Order, Shape
 from ._table import Scrubbed
 from ._snapshots import SnapshotPool
 from ._transactions import TxArray, write_header
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class TransactionalPool(SnapshotPool):
@@ -21,8 +24,8 @@ class TransactionalPool(SnapshotPool):
     def transactional(
         self,
         name: str,
-        shape: Any = None,
-        dtype: Any = None,
+        shape: Shape | None = None,
+        dtype: DTypeLike | None = None,
         order: Order | None = None,
         *,
         durability: Literal["transactional", "on-demand"] = "transactional",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
+from . import _notebook
 from ._array import DATA, checked_layout
 from ._errors import Closed
 from ._indelible import (
@@ -24,7 +26,13 @@ from ._indelible import (
 )
 from ._layout import MAX_HEADER, Layout, fill
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 _R = TypeVar("_R")
+_Part = SupportsIndex | slice | EllipsisType
+Index = _Part | tuple[_Part, ...] | str
+"""An index of elements in a transaction, or the name of a field."""
 
 # Gives the addresses of elements; its memory is never accessed.
 _Places = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -117,7 +125,7 @@ class TxArray:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, _protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
             f"cannot pickle or copy the array of transactions {self._name!r}: transactions alone read its memory"
             " (`tx[array][:]` is a copy of the elements; another process opens the array by its name)"
@@ -128,14 +136,20 @@ class TxArray:
             raise TypeError("an array without dimensions has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> NoReturn:
         raise TypeError("elements are read in a transaction: `tx[array]` has them")
 
-    def __array__(self, *_arguments: Any, **_options: Any) -> Any:
+    def __array__(self, *_arguments: object, **_options: object) -> NoReturn:
         raise TypeError("elements are read in a transaction: `tx[array][:]` is a copy of them")
 
     def __repr__(self) -> str:
         return f"<indelible.TxArray {self._name!r}: {'closed' if self.closed else self._layout}>"
+
+    def _repr_html_(self) -> str | None:
+        address = self._attachment.address
+        if address is None:
+            return None
+        return _notebook.named(self._pool, self._name, address, f"transactional array: {self._layout}")
 
     def _open(self, operation: str) -> int:
         address = self._attachment.address
@@ -188,7 +202,7 @@ class TxElements:
     def __iter__(self) -> Iterator[Any]:
         return iter(self[...])
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         places = self._at(index)
         if isinstance(index, str):
             return TxElements(self._tx, self._array, places)
@@ -197,7 +211,7 @@ class TxElements:
             return np.empty(places.shape, places.dtype)
         return np.frombuffer(read, places.dtype).reshape(places.shape)[()]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Index, value: Any) -> None:
         places = self._at(index)
         # Without what was there before in its padding.
         stored = np.zeros(places.shape, places.dtype)
@@ -207,16 +221,16 @@ class TxElements:
             _tx_write(address, memory[at : at + len])
             at += len
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self[...], dtype)
 
-    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, _protocol: SupportsIndex) -> NoReturn:
         raise TypeError("cannot pickle or copy elements in a transaction: `elements[...]` is a copy of them")
 
     def __repr__(self) -> str:
         return f"<elements of {self._array.name!r} in a transaction: shape {self.shape}, dtype {self.dtype}>"
 
-    def _at(self, index: Any) -> _Places:
+    def _at(self, index: Index) -> _Places:
         """The places of these elements: an array whose memory is never accessed. numpy would read it for other indices."""
         self._tx._runs()
         self._array._open("use")
@@ -248,8 +262,7 @@ def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Ca
 
 def _run(addresses: list[int], body: Callable[[Tx], _R]) -> _R:
     """As `transaction`, on the objects at these addresses."""
-    result: _R = _run_transaction(addresses, Tx(), body)
-    return result
+    return _run_transaction(addresses, Tx(), body)
 
 
 def write_header(pool: Pool, name: str, key: bytes | None, wanted: Layout) -> None:

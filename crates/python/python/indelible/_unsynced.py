@@ -9,7 +9,10 @@ import json
 import os
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._pool import Pool
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Warnings that were shown, as `warnings` keeps them.
@@ -60,7 +63,7 @@ def _warn_at_exit() -> None:
         warn("object " + json.dumps(name, ensure_ascii=False), opened)
 
 
-def psync_at_exit(pool: Any) -> None:
+def psync_at_exit(pool: Pool) -> None:
     """Makes all durable that a pool has opened, when the interpreter ends without an exception."""
     process = os.getpid()
     pool.__enter__()

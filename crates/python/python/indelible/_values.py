@@ -48,7 +48,9 @@ def _is_same(old: Any, value: np.ndarray[Any, Any]) -> bool:
     if not isinstance(old, np.ndarray):
         return False
     new, here = value.__array_interface__, old.__array_interface__
-    return all(new.get(part) == here.get(part) for part in ("data", "shape", "strides", "descr"))
+    # No generator: one that is closed early swallows an interrupt.
+    parts = ("data", "shape", "strides", "descr")
+    return [new.get(part) for part in parts] == [here.get(part) for part in parts]
 
 
 def _store(owner: _indelible.Dict, value: np.ndarray[Any, Any]) -> _indelible.Block:
