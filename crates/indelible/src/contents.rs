@@ -183,9 +183,8 @@ fn scalar(text: &str) -> Option<u64> {
 }
 
 impl Pool {
-    /// Resizes a detached object; its address stays. Shrinking cuts off its end for good: a heap
-    /// gives up free space there. A heap, log, array, view or security context that needs more than
-    /// `size` bytes stays unchanged.
+    /// Resizes a detached object; its address stays. Shrinking gives up a heap's free space at the
+    /// end, and fails if contents need more than `size` bytes.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing
@@ -196,8 +195,7 @@ impl Pool {
         self.about("resize", name, resized)
     }
 
-    /// Resizes a detached, sealed object, as [`resize`](Pool::resize) does. A crash leaves one of
-    /// the two sizes.
+    /// As [`resize`](Pool::resize), of a sealed object.
     ///
     /// # Errors
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).

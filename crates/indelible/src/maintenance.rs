@@ -23,8 +23,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verifies the whole pool at `path` without changes. Programs may have it open; findings that only
-/// they can judge are left to them. Calls `progress(done, total)` now and then.
+/// Verifies the whole pool at `path` without changes; programs may have it open. Calls
+/// `progress(done, total)` now and then.
 ///
 /// # Errors
 /// `NoPool`, `NotAPool`, `Version`: there is nothing to check. `Busy`: a process holds the table
@@ -156,9 +156,8 @@ pub struct Leftovers {
     pub in_use: u64,
 }
 
-/// Removes dead processes' memory of on-demand objects of the *deleted* pool that was at `path`.
-/// Its commits are lost with it, so never use it for a moved pool. Another pool's memory at `path`
-/// stays. For an existing pool use [`Pool::collect`].
+/// Removes dead processes' memory of on-demand objects of the *deleted* pool that was at `path`,
+/// with its commits: never use it for a moved pool.
 ///
 /// # Errors
 /// Those of opening, if `path` is no pool: nothing is removed. `Io`: a folder cannot be read, or a
@@ -206,13 +205,12 @@ pub fn repair(
     })
 }
 
-/// Upgrades the pool at `path` to this format, in place, after recovering dead programs' psyncs.
-/// `dry_run`: only tests it, in memory. Leaves a pool of this format alone, and resumes an
-/// interrupted upgrade. Calls `progress(done, total)` now and then.
+/// Upgrades the pool at `path` to this format, in place, after recovery; `dry_run` only tests it,
+/// in memory. Resumes an interrupted upgrade. Calls `progress(done, total)` now and then.
 ///
 /// # Errors
-/// `Held`: a program has the pool open, even without attachments: it would go on in the old format.
-/// `Damaged`: the pool was not sound, and is unchanged. Otherwise as for [`check`].
+/// `Held`: a program has the pool open. `Damaged`: the pool was not sound, and is unchanged.
+/// Otherwise as for [`check`].
 pub fn upgrade(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -243,12 +241,11 @@ impl Alone {
     }
 }
 
-/// Excludes all other processes from the file or device at `path`, with any contents. For tools;
-/// not part of the stable interface.
+/// Excludes all other processes from the file or device at `path`. For tools; not part of the
+/// stable interface.
 ///
 /// # Errors
-/// `Held` or `Busy`: a program has the pool open, even without attachments; the path cannot be
-/// opened for writing.
+/// `Held` or `Busy`: a program has the pool open; the path cannot be opened for writing.
 #[doc(hidden)]
 pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();

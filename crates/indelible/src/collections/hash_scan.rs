@@ -53,12 +53,9 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
-    /// A step of a walk over a map that may change between steps, and be closed: `each` gets about
-    /// `count` keys with values; returns the next cursor. Begin with 0; 0 returned is the end.
-    ///
-    /// A key present throughout is met at least once, and more often only if the map shrinks
-    /// ([`shrink_to_fit`](PHashMap::shrink_to_fit), or [`reserve`](PHashMap::reserve) after many
-    /// removals). Other keys may be met or not.
+    /// A step of a walk over a map that may change between steps: `each` gets about `count` keys
+    /// with values; returns the next cursor. Begin with 0; 0 returned is the end. A key present
+    /// throughout is met at least once.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

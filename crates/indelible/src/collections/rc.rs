@@ -34,10 +34,8 @@ pub(super) struct Shared<T> {
 /// More owners of one value are a mistake.
 const MOST: u64 = i64::MAX as u64;
 
-/// A value with several owners in one heap, as std's `Rc`: dropping the last owner drops it.
-///
-/// Owners may lie anywhere in the heap. Their count changes by plain stores, which become durable
-/// together with the owners.
+/// A value with several owners in one heap, as std's `Rc`. Their count changes by plain stores,
+/// which become durable together with the owners.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

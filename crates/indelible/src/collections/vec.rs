@@ -149,8 +149,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// All elements, each checked first if not every bit pattern is a `T`: [`get`](PVec::get),
-    /// [`iter`](PVec::iter) and indexing by number check only those that they return.
+    /// All elements, each checked first if not every bit pattern is a `T`.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[T] {

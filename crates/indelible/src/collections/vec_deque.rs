@@ -212,8 +212,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.make_contiguous().shrink_to_fit();
     }
 
-    /// Moves the elements into a row, as a vector's, through which the queue can be changed. Costs
-    /// a pass over the room, unless the first element begins the block.
+    /// Moves the elements into a row, as a vector's. Costs a pass over the room, unless the first
+    /// element begins the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
             // SAFETY: the slots of the block, with or without an element, which are moved as bytes

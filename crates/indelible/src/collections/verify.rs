@@ -128,9 +128,8 @@ impl Heap {
 
     /// Lets data be found by type in an object with foreign bytes: safe code had access to them
     /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or
-    /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Examines the whole heap,
-    /// and every block of these roots. If they are all roots, the next psync records the
-    /// verification durably.
+    /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Examines the whole heap;
+    /// if these are all roots, the next psync records the verification durably.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -13,8 +13,8 @@ use crate::types::Description;
 use std::ptr::NonNull;
 
 impl Heap {
-    /// How stores are tracked: "wp-async", "mprotect" or "explicit". A heap of
-    /// [`Pool::heap`](crate::Pool::heap) may begin with "explicit", until it hands out an address.
+    /// How stores are tracked: "wp-async", "mprotect" or "explicit"; a heap of
+    /// [`Pool::heap`](crate::Pool::heap) may change it.
     #[must_use]
     pub fn rung(&self) -> String {
         self.object.rung()

@@ -32,9 +32,7 @@ pub struct HeapAudit {
     pub leaks: Vec<Block>,
     /// Raw pointers of described values to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Invalid values, and blocks with two owners: the first 10,000, then a count. If all is
-    /// described and valid: blocks that count more owners than they have
-    /// ([`PRc`](crate::collections::PRc)).
+    /// Invalid values, and blocks with wrong owners or counts: the first 10,000, then a count.
     pub findings: Vec<HeapFinding>,
 }
 
@@ -242,8 +240,8 @@ const AUDIT: &str = "audit the heap of";
 
 impl Heap {
     /// Audits the heap by its roots' descriptions: blocks without references, dangling raw
-    /// pointers, damaged values. Raw pointers with `#[persist(target)]` are followed; undescribed
-    /// values are searched for addresses of blocks. Costs time and memory per block.
+    /// pointers, damaged values. Undescribed values are searched for addresses of blocks. Costs
+    /// time and memory per block.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -42,8 +42,7 @@ impl Pool {
     ///
     /// Collections mark their stores ([`Tracking::Explicit`](crate::Tracking::Explicit), unless the
     /// pool's options say otherwise). The first call that hands out an address
-    /// ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base),
-    /// [`PBox::as_ptr`](crate::collections::PBox::as_ptr) and others) switches to
+    /// ([`malloc`](Heap::malloc), [`root`](Heap::root) and others) switches to
     /// [`Tracking::Auto`](crate::Tracking::Auto). A program that stores by addresses kept as plain
     /// numbers must choose a tracking.
     ///

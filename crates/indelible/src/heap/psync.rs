@@ -63,13 +63,11 @@ impl Heap {
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Operations
     /// on the heap, and critical sections of locks of the [`collections`](crate::collections), are
-    /// in the cut as a whole, or not at all. Waits for locks for
-    /// [`PoolOptions::wait`](crate::PoolOptions::wait) at most. Concurrent calls share durable
-    /// writes, as [`commit`](Heap::commit)s do.
+    /// in the cut as a whole, or not at all. Concurrent calls share durable writes.
     ///
     /// # Errors
-    /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one,
-    /// or forgot (`mem::forget`) its guard, all the time. Nothing was made durable then.
+    /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one
+    /// for all of [`PoolOptions::wait`](crate::PoolOptions::wait). Nothing was made durable then.
     pub fn psync_cut(&self) -> Result<()> {
         self.commit().wait()
     }

@@ -36,8 +36,8 @@ impl HeapOptions {
         HeapOptions::default()
     }
 
-    /// Puts guard bytes behind each block and fills freed blocks; checks both at free, reuse, and
-    /// in `check`. Costs time and 16 bytes a block.
+    /// Puts guard bytes behind each block and fills freed blocks, and checks both. Costs 16 bytes a
+    /// block.
     #[must_use]
     pub fn debug(mut self, debug: bool) -> Self {
         self.debug = debug;
@@ -46,15 +46,14 @@ impl HeapOptions {
 
     /// Makes every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before
     /// anything is durable, while the heap has addresses without meaning in the next run. For
-    /// debugging: it costs a [`Heap::stray_pointers`](crate::Heap::stray_pointers).
+    /// debugging.
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
         self
     }
 
-    /// Grows a full heap's object by a quarter, or by as much as is needed. Its address stays; its
-    /// extent may move, and the former space stay taken until detach.
+    /// Grows a full heap's object by a quarter, or by as much as is needed; its address stays.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;

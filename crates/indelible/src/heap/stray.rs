@@ -108,8 +108,7 @@ fn place(address: usize, roots: &[Root]) -> Option<String> {
 
 impl Object {
     /// The addresses without meaning in the next run, by offset: of the program, its libraries and
-    /// memory, and of other objects; in the heap's blocks, or in all bytes without one. A number
-    /// that looks like such an address counts.
+    /// memory, and of other objects. A number that looks like such an address counts.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -20,9 +20,9 @@ pub struct Ticket<'h> {
 }
 
 impl Heap {
-    /// A ticket for all earlier stores to the heap by this thread, and those it has heard of,
-    /// durable once [waited for](Ticket::wait), or awaited. Tickets taken during one durable write
-    /// share the next, a [consistent cut](Heap::psync_cut).
+    /// A ticket for all earlier stores to the heap that this thread knows of, durable once [waited
+    /// for](Ticket::wait), or awaited. Tickets taken during one durable write share the next, a
+    /// [consistent cut](Heap::psync_cut).
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

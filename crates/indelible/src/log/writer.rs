@@ -118,13 +118,13 @@ impl Log {
 
     /// Waits up to `timeout` (`None`: for ever) for a message of a queue. Appends up to `most`
     /// available messages, makes them durable by one psync, then takes them out of the queue: a
-    /// message that a producer finds [taken](crate::Producer::wait_taken) is in the log for good. A
-    /// message that a dead collector made durable but did not take out is not appended again,
-    /// unless the log has since collected from another queue. Returns the number of messages.
+    /// message that a producer finds [taken](crate::Producer::wait_taken) is in the log for good.
+    /// After a death, no message is appended twice, unless the log has since collected from another
+    /// queue. Returns the number of messages.
     ///
     /// # Errors
     /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the
-    /// messages stay in the queue, for the next call, or for the log's next attachment.
+    /// messages stay in the queue.
     pub fn collect(
         &mut self,
         consumer: &mut Consumer,

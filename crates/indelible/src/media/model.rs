@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Speed of a simulated medium, for measurements; not part of the stable interface.
-///
-/// Every call takes at least the modelled time; a slower real medium stays slow. Durability does
-/// not change.
+/// Speed of a simulated medium, for measurements; not part of the stable interface. Every call
+/// takes at least the modelled time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumModel {
     /// Latency of a read that misses the cache.
@@ -57,8 +55,7 @@ fn moving(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))) as u64)
 }
 
-/// Shared state of a modelled medium: when it is idle, and its cache. Each call gets its begin, and
-/// returns after the modelled time.
+/// Shared state of a modelled medium: when it is idle, and its cache.
 pub struct Traffic {
     model: MediumModel,
     epoch: Instant,

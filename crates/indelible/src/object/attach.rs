@@ -100,8 +100,8 @@ impl Pool {
     }
 
     /// Attaches the state of an object's last psync for reading, beside its writer, at the object's
-    /// addresses; [`ReadObject::refresh`] goes to the newest psync. It needs free space in the pool
-    /// as large as the object.
+    /// addresses; [`ReadObject::refresh`] goes to the newest. It needs free space in the pool as
+    /// large as the object.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

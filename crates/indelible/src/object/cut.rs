@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::events;
 
 impl Object {
-    /// As [`psync`](Object::psync), while other threads store: a consistent cut. Their stores wait
-    /// while it is taken, or belong to the next psync; a system call that stores to a protected
-    /// page fails with `EFAULT`. See [`psync_cut_beside`](Object::psync_cut_beside).
+    /// As [`psync`](Object::psync), while other threads store: a consistent cut. Their stores wait,
+    /// or belong to the next psync; a system call that stores to a protected page fails with
+    /// `EFAULT`.
     ///
     /// # Errors
     /// As for [`psync`](Object::psync).

@@ -5,9 +5,8 @@ use super::writer::Object;
 use crate::fault::PredictionStats;
 
 impl Object {
-    /// Counts of pages decrypted ahead since the attach. `None`: the object is not sealed, or was
-    /// decrypted whole. [`measure_prediction`](crate::PoolOptions::measure_prediction) enables the
-    /// count of pages used.
+    /// Counts of pages decrypted ahead since the attach; `None`: the object is not sealed, or was
+    /// decrypted whole.
     #[must_use]
     pub fn prediction(&self) -> Option<PredictionStats> {
         self.core().shadow().ok()?.prediction()

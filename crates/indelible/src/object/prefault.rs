@@ -14,9 +14,8 @@ const PIECE: usize = 1 << 20;
 impl Object {
     /// Brings the pages of a range of bytes into memory; returns how many of its bytes, from its
     /// start, are there: fewer by [`ahead_limit`](crate::PoolOptions::ahead_limit) or
-    /// [`memory_limit`](crate::PoolOptions::memory_limit). Where [`doctor`](crate::doctor()) says
-    /// that userfaultfd sees faults of user code only, system calls on pages filled on demand need
-    /// this.
+    /// [`memory_limit`](crate::PoolOptions::memory_limit). System calls need this if
+    /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only.
     ///
     /// # Errors
     /// `Io`, `Gone`, and others: the named page cannot be read; those before it are in memory.

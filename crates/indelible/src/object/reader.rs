@@ -298,9 +298,8 @@ impl ReadObject {
     }
 
     /// Attaches the newest psync's state beside this one, at addresses that the kernel chooses;
-    /// `None` if this is the newest. Only for objects of
-    /// [`attach_snapshot`](crate::Pool::attach_snapshot) or
-    /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere).
+    /// `None` if this is the newest. Only for snapshots, as of
+    /// [`attach_snapshot`](crate::Pool::attach_snapshot).
     ///
     /// # Errors
     /// As for [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere).
@@ -310,8 +309,7 @@ impl ReadObject {
     }
 
     /// Moves to the object's newest psync; returns whether there was a newer one. Only for objects
-    /// of [`attach_snapshot`](crate::Pool::attach_snapshot). Costs reading the psyncs since the
-    /// last call, or a snapshot if the writer restarted its log, as it does every 8 MiB.
+    /// of [`attach_snapshot`](crate::Pool::attach_snapshot).
     ///
     /// # Errors
     /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is unchanged, or has no

@@ -15,8 +15,7 @@ use indelible_store::table::Key;
 
 impl Pool {
     /// Attaches a sealed object for writing. `key` is the object's
-    /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one that it was
-    /// [sealed](crate::CreateOptions::sealed) with, or that was added since.
+    /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one that opens it.
     ///
     /// Pages are decrypted into private memory when touched, or before
     /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)). A broken page raises SIGBUS
@@ -158,8 +157,7 @@ impl Pool {
 
     /// Reseals a detached, sealed object by a new key, which `seals` open, each in its present
     /// slot; all other slots are emptied. The first of `seals` opens the object. `progress` gets
-    /// the pages done, and all. It temporarily needs the object's space twice; a crash leaves the
-    /// former key or the new one.
+    /// the pages done, and all. It temporarily needs the object's space twice.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.
@@ -199,8 +197,8 @@ impl Pool {
         )
     }
 
-    /// Re-signs a detached, signed, sealed object. `seal` holds the former [key that
-    /// signs](SealKey::signed_by). Readers then need the verify key of `new`.
+    /// Re-signs a detached, signed, sealed object; `seal` holds the former [key that
+    /// signs](SealKey::signed_by).
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed.
@@ -210,8 +208,8 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
-    /// Renames a detached, sealed object, whose root authenticates the name. `seal` has the [key
-    /// that signs](SealKey::signed_by) it, if it is signed. A crash leaves one of the two names.
+    /// Renames a detached, sealed object, whose root authenticates the name. `seal` has its [key
+    /// that signs](SealKey::signed_by), if any.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
@@ -221,9 +219,9 @@ impl Pool {
         self.about("rename", name, renamed)
     }
 
-    /// Binds a detached, sealed object to its present name and ID, which its root then
-    /// authenticates: an object of an earlier release, a copy, or a renamed one, for which `seal`
-    /// has the name that it was [sealed as](SealKey::sealed_as).
+    /// Binds a detached, sealed object to its present name and ID: one of an earlier release, a
+    /// copy, or a renamed one, for which `seal` has the name that it was [sealed
+    /// as](SealKey::sealed_as).
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `ObjectReadOnly` of a snapshot.

@@ -19,9 +19,8 @@ pub struct BrokenPage {
 }
 
 impl Pool {
-    /// Verifies every page of a sealed object's last psync, attached or not, or of a snapshot;
-    /// returns each broken page once, without those below a broken node. `progress` gets the bytes
-    /// verified, and all.
+    /// Verifies every page of a sealed object's last psync, or of a snapshot; returns the broken
+    /// pages, without those below a broken node. `progress` gets the bytes verified, and all.
     ///
     /// # Errors
     /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In

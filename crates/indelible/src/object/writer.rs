@@ -16,10 +16,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// An object attached for writing, by this process alone.
-///
-/// [`psync`](Object::psync) makes all stores since the last one durable as one step. Other stores
-/// are lost when the object is dropped, or the process dies.
+/// An object attached for writing, by this process alone. Stores since the last
+/// [`psync`](Object::psync) are lost when the object is dropped, or the process dies.
 ///
 /// Storing during psync does not compile:
 ///
@@ -208,9 +206,8 @@ impl Object {
     ///
     /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
     ///   `O_DIRECT` reads begun before a psync and ended after it. Mark the range once when it is
-    ///   pinned, and after each such I/O, before the psync that is to have its bytes. The first
-    ///   mark keeps the pages in place until detach. A [`grow`](Object::grow) that moves the object
-    ///   ends pinning.
+    ///   pinned, and after each such I/O. The first mark keeps the pages in place until detach. A
+    ///   [`grow`](Object::grow) that moves the object ends pinning.
     /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger.
     /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs.
     ///   Stores without a mark may become durable, or not.
@@ -247,8 +244,7 @@ impl Object {
         Ok(())
     }
 
-    /// Whether a detach would lose stores. Costs a look at the dirty pages, up to the first that
-    /// differs. With explicit tracking, only marked stores count.
+    /// Whether a detach would lose stores; with explicit tracking, marked ones.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read.

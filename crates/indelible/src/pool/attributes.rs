@@ -17,8 +17,7 @@ impl Pool {
     }
 
     /// Renames all objects whose names begin with `from` to begin with `to`, as one step; returns
-    /// their number. None may be attached. About a thousand fit into one step; in a very large
-    /// pool, about sixty.
+    /// their number. None may be attached. About a thousand fit into one step.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

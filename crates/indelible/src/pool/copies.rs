@@ -10,8 +10,8 @@ use indelible_store::table::Key;
 
 impl Pool {
     /// Creates an object `copy` with the last psynced contents, size and addresses of `name`, in
-    /// constant time, also while `name` is attached: both share unchanged pages. The pool needs a
-    /// free piece as large as the object, two if `name` is no snapshot.
+    /// constant time, also while `name` is attached. The pool needs a free piece as large as the
+    /// object, two if `name` is no snapshot.
     ///
     /// A process attaches one of the two at a time. Without keys in `options`, the copy has the key
     /// of this call if `name` has any.
@@ -48,8 +48,7 @@ impl Pool {
     }
 
     /// Keeps the last psynced contents of `name` under another name, read-only, in constant time,
-    /// also while `name` is attached. The pool needs a free piece as large as the object; only
-    /// later changes of `name` take space of the file system.
+    /// also while `name` is attached. The pool needs a free piece as large as the object.
     ///
     /// ```
     /// use indelible::Pool;
@@ -178,8 +177,8 @@ impl Pool {
     }
 
     /// Merges unneeded bases; removes deleted objects without attachments, volatile ones whose
-    /// contents are gone, and leftovers of dead processes, also while the pool is in use.
-    /// `progress` gets the objects examined, and all.
+    /// contents are gone, and leftovers of dead processes. `progress` gets the objects examined,
+    /// and all.
     ///
     /// # Errors
     /// `NoSpace`, failures of the medium: earlier merges and removals stay.

@@ -64,9 +64,8 @@ impl CreateOptions {
         self
     }
 
-    /// Durability class: how stores become durable; by default psync, for plain stores. A
-    /// [sealed](Self::sealed) or [sparse](Self::sparse) object is neither transactional nor on
-    /// demand; a shared one is [volatile](Self::volatile).
+    /// Durability class, by default psync. A [sealed](Self::sealed) or [sparse](Self::sparse)
+    /// object is neither transactional nor on demand; a shared one is [volatile](Self::volatile).
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
@@ -74,10 +73,10 @@ impl CreateOptions {
     }
 
     /// Gives each 8-byte word a check word, in twice the space. The object becomes transactional,
-    /// unless it is on demand. Transactions check each word they load: they detect up to 13 damaged
-    /// bits of these 128, repair up to 6 and nearly all cases of 7, and fail otherwise
+    /// unless it is on demand. Transactions detect up to 13 damaged bits of these 128 in each word
+    /// they load, repair up to 6 and nearly all cases of 7, and fail otherwise
     /// ([`Damaged`](crate::ErrorKind::Damaged)), unless 8 or more wrong bits resemble fewer wrong
-    /// ones of another word. [`Pool::scrub`](crate::Pool::scrub) checks all words.
+    /// ones of another word.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;
@@ -88,8 +87,7 @@ impl CreateOptions {
     }
 
     /// Lets plain loads see a transactional or on-demand object, at [its own
-    /// address](crate::TxObject::outside), while the thread runs no transaction; by default they
-    /// raise SIGSEGV, as stores there always do.
+    /// address](crate::TxObject::outside), while the thread runs no transaction.
     ///
     /// Loads see committed words of 8 bytes, each of its own moment, perhaps before they are
     /// durable. Attaching copies the object to memory. It has no [check words](Self::ecc).
@@ -99,10 +97,8 @@ impl CreateOptions {
         self
     }
 
-    /// An object whose contents last until the machine restarts. Then attaches fail with
-    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and
-    /// [`Pool::collect`](crate::Pool::collect), need of its space, or a new object of the same name
-    /// removes it.
+    /// An object whose contents last until the machine restarts; then attaches fail with
+    /// [`VolatileGone`](crate::ErrorKind::VolatileGone).
     #[must_use]
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.volatile = volatile;
@@ -123,17 +119,15 @@ impl CreateOptions {
     /// bytes.
     ///
     /// Name, size, times and changed pages stay visible. Only an [anchor](SealKey::anchored)
-    /// detects an older state of the whole pool. A key with a [sign key](SealKey::signed_by) signs
-    /// the object.
+    /// detects an older state of the whole pool.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));
         self
     }
 
-    /// Address space reserved for growth, in bytes; by default several times the pool's length, or
-    /// the size if addresses are scarce. [`Pool::set_reach`](crate::Pool::set_reach) extends it
-    /// later.
+    /// Address space reserved for growth, in bytes; by default several times the pool's length.
+    /// [`Pool::set_reach`](crate::Pool::set_reach) extends it later.
     #[must_use]
     pub fn reach(mut self, bytes: u64) -> Self {
         self.reach = bytes;

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const SYSTEM: &str = "/run/pmo/guard.sock";
 
-/// Sockets where this user's processes look for a guard (`pmo guard`), in order: the one in the
-/// environment variable `PMO_GUARD`, or else the user's own, `$XDG_RUNTIME_DIR/pmo/guard.sock`;
-/// then the machine's, `/run/pmo/guard.sock`.
+/// Sockets where this user's processes look for a guard (`pmo guard`), in order: the one in
+/// `PMO_GUARD`, or else `$XDG_RUNTIME_DIR/pmo/guard.sock`; then `/run/pmo/guard.sock`.
 #[must_use]
 pub fn guard_sockets() -> Vec<PathBuf> {
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

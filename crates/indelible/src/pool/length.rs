@@ -5,7 +5,7 @@ use crate::error::Result;
 
 impl Pool {
     /// Extends the pool to `len` bytes, rounded down to whole pages; returns its length. A file
-    /// grows sparsely; extend a device before this call. A crash leaves one of the two lengths.
+    /// grows sparsely; extend a device before this call.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};

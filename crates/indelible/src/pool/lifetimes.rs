@@ -6,9 +6,8 @@ use indelible_store::table::Key;
 pub use indelible_store::table::Tie;
 
 impl Pool {
-    /// Deletes an object, attached or not: its name is free. Attachments continue, with psync,
-    /// until the last detach frees its space. A process that dies meanwhile is not recovered, and
-    /// [`collect`](Pool::collect) frees the space. Pages that other objects share stay.
+    /// Deletes an object, attached or not: its name is free. Attachments continue until the last
+    /// detach frees its space; after a death [`collect`](Pool::collect) does.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -34,8 +33,8 @@ impl Pool {
         self.about("delete", name, result)
     }
 
-    /// Ties an object to another one, which it then outlives: deleted or destroyed, it loses its
-    /// name, but stays until the other one is gone. An object can have 4,096 ties.
+    /// Ties an object to another one, which it then outlives: deleted or destroyed, it stays until
+    /// the other one is gone. An object can have 4,096 ties.
     ///
     /// ```
     /// use indelible::Pool;

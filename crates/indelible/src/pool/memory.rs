@@ -85,15 +85,13 @@ impl Groups {
 }
 
 impl Pool {
-    /// Sets when this process's commits of objects on demand become durable without a request. A
-    /// power cut loses at most the commits since. A wait in progress ends first.
+    /// Sets when this process's commits of objects on demand become durable without a request.
     pub fn set_epochs(&self, bounds: EpochBounds) {
         self.inner.epochs.set(bounds);
     }
 
     /// Gives up commits that a dead process left in missing or damaged memory of an object on
-    /// demand: the object is as it was last durable. `false`: nothing to give up; the pool has all
-    /// commits, or just got them.
+    /// demand. `false`: nothing to give up; the pool has all commits.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory cannot be applied: nothing

@@ -220,8 +220,8 @@ impl Pool {
         self.inner.stat(name)
     }
 
-    /// The pool's objects, in no particular order, read in pieces as the iterator advances. A
-    /// damaged one is an error; the iterator continues behind it.
+    /// The pool's objects, in no particular order, read in pieces. A damaged one is an error; the
+    /// iterator continues.
     #[must_use]
     pub fn list(&self) -> List {
         List::of(self.clone())

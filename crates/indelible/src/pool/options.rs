@@ -87,8 +87,7 @@ pub enum Tracking {
     Mprotect,
     /// The program marks its stores through pointers
     /// ([`Object::mark_dirty`](crate::Object::mark_dirty)); the heap and its
-    /// [`collections`](crate::collections) mark theirs. A psync needs neither page faults nor a
-    /// scan. An unmarked store may be lost.
+    /// [`collections`](crate::collections) mark theirs. An unmarked store may be lost.
     Explicit,
 }
 
@@ -194,9 +193,8 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only, without locks. Attaching copies the object, as some
-    /// psync left it, perhaps not yet durably; an object with a writer is
-    /// [`Held`](crate::ErrorKind::Held).
+    /// Opens the pool's file for reading only, without locks. Attaching copies the object; one with
+    /// a writer is [`Held`](crate::ErrorKind::Held).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -211,18 +209,18 @@ impl PoolOptions {
     }
 
     /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
-    /// only for sparse objects on tmpfs, if [`doctor`](crate::doctor()) says that userfaultfd also
-    /// sees faults of the kernel. A full file system is then an error of psync, instead of a
-    /// SIGBUS; psyncs cost several times as much. With userfaultfd for user code only,
-    /// [`prefault`](crate::Object::prefault) pages for system calls.
+    /// only for sparse objects on tmpfs, if userfaultfd also sees faults of the kernel. A full file
+    /// system is then an error of psync, instead of a SIGBUS; psyncs cost several times as much.
+    /// With userfaultfd for user code only, [`prefault`](crate::Object::prefault) pages for system
+    /// calls.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
         self
     }
 
-    /// Most bytes of an attached object filled on demand before their first touch, by reading ahead
-    /// and by [`prefault`](crate::Object::prefault), until it is detached. By default unlimited.
+    /// Most bytes of an attached object filled on demand before their first touch, until it is
+    /// detached. By default unlimited.
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
@@ -237,9 +235,8 @@ impl PoolOptions {
         self
     }
 
-    /// Most memory for the pages of an attached sealed object, at least 1 MiB. Beyond it, pages
-    /// decrypted first are dropped: a reader's at any time, a writer's by each psync unless stored
-    /// to since. Not for objects with marked pages
+    /// Most memory for the pages of an attached sealed object, at least 1 MiB; beyond it, pages
+    /// decrypted first are dropped. Not for objects with marked pages
     /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). For system calls,
     /// [`prefault`](crate::Object::prefault) dropped pages.
     #[must_use]
@@ -289,9 +286,7 @@ impl PoolOptions {
         self
     }
 
-    /// How long to wait for locks: for attached objects and devices, by default not at all; for the
-    /// table, and for locks that a consistent cut needs, 20 s. See
-    /// [`Pool::set_wait`](crate::Pool::set_wait).
+    /// How long to wait for locks: see [`Pool::set_wait`](crate::Pool::set_wait).
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);

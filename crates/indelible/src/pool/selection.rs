@@ -77,7 +77,7 @@ impl Selection {
         self.items.is_empty()
     }
 
-    /// Reads the present state of the objects, in order. Destroyed or renamed ones are left out; a
+    /// Reads the present state of the objects, in order, without destroyed or renamed ones; a
     /// damaged one is an error, and the iterator continues.
     pub fn stats(&self) -> impl Iterator<Item = Result<Stat>> {
         self.items.chunks(PIECE).flat_map(|items| self.read(items))

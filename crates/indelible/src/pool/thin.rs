@@ -13,8 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A retention policy: a list of ages, each with a period. `24h:1h,7d:1d` keeps one snapshot per
 /// hour of the last 24 hours, one per day of the older ones of the last 7 days, and the newest.
-/// Units: `s`, `m`, `h`, `d`, `w`. Periods begin at whole hours and so on, in UTC; the newest
-/// snapshot of each is kept.
+/// Units: `s`, `m`, `h`, `d`, `w`. Periods begin at whole hours and so on, in UTC.
 ///
 /// ```
 /// use indelible::Keep;

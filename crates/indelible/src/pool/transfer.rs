@@ -93,8 +93,8 @@ impl Pool {
     }
 
     /// Moves an unattached object to another pool, on any medium, with its identity, keys and
-    /// addresses. Snapshots and copies stay; ties end. An interruption may leave it in both: then a
-    /// second call fails with `Exists`, and one of the two must be destroyed.
+    /// addresses. Snapshots and copies stay; ties end. After an interruption in both, a second call
+    /// fails with `Exists`, and one of the two must be destroyed.
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is

@@ -21,7 +21,7 @@ pub(super) struct Wait(AtomicU64);
 impl Pool {
     /// Sets how long attach, resize, rename and destroy wait for an object in use (by default not
     /// at all), and how long operations wait for the table, and consistent cuts for locks of the
-    /// object (20 s). See [`PoolOptions::wait`](super::PoolOptions::wait).
+    /// object (20 s).
     pub fn set_wait(&self, wait: Duration) {
         self.inner.set_wait(wait);
     }

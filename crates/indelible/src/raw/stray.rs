@@ -19,8 +19,7 @@ pub unsafe fn stray_pointers(address: *const u8) -> Result<Vec<StrayPointer>> {
 }
 
 /// Makes every psync of the object fail with [`StrayPointer`](ErrorKind::StrayPointer), before
-/// anything is durable, while it contains such addresses. For debugging: each psync then costs as
-/// much as [`stray_pointers`].
+/// anything is durable, while it contains such addresses. For debugging.
 ///
 /// # Errors
 /// `NotAttached`; `ReadOnly` for an object attached for reading.

@@ -10,7 +10,7 @@ pub enum Comparison {
     /// The program can use the root as it is.
     Same,
     /// The program's type only adds fields behind the last ones of structs, or variants behind the
-    /// last ones of enums. This is the first. "here" is the heap, "there" the program.
+    /// last ones of enums: this is the first.
     Appended(String),
     /// The types differ; this is the first difference beyond that.
     Differs(String),

@@ -4,8 +4,7 @@ use crate::collections::RootTypes;
 use std::fmt::Write;
 
 impl RootTypes<'_> {
-    /// The roots and their types' descriptions as JSON, for `pmo migrate --plan`, which compares
-    /// them with those of an object. A program writes it to a file, for example in a test.
+    /// The roots and their types' descriptions as JSON, for `pmo migrate --plan`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -105,7 +105,7 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     }
 
     /// Resets a root of any other type: its contents are dropped, its blocks freed, and the root is
-    /// made anew. `told` is the only record of it, for example for a log.
+    /// made anew. `told` is the only record of it.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -124,8 +124,8 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The heap's own description of the old type finds the blocks; no `drop` of the program runs.
-    /// If the value's own blocks cannot be told, the reset is refused.
+    /// The heap's own description of the old type finds the blocks. If the value's own blocks
+    /// cannot be told, the reset is refused.
     pub fn or_reset<F: FnOnce(&Reset)>(self, told: F) -> OrReset<'h, 'n, C, F> {
         OrReset { from: self, told }
     }

@@ -15,11 +15,9 @@ use std::time::Duration;
 /// Then the producer's life is checked.
 const SPINS: usize = 200;
 
-/// Takes messages out of a [`Queue`].
-///
-/// [`receive`](Self::receive) takes one at once. To act on messages before they are gone,
-/// [`look`](Self::look) at several, then [`release`](Self::release) them: a consumer that dies in
-/// between leaves them to the next one.
+/// Takes messages out of a [`Queue`]: [`receive`](Self::receive) takes one at once;
+/// [`look`](Self::look) at several, then [`release`](Self::release) them, to act on messages before
+/// they are gone.
 pub struct Consumer {
     queue: Queue,
     head: u64,

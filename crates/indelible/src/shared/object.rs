@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// An attached object of the class [`Shared`](crate::Class::Shared): memory that any number of
-/// processes map at the same address. Nothing in it becomes durable. It has words to wait for, and
-/// queues.
-///
-/// Its contents stay while the machine runs, even without attachments, until the object is
-/// destroyed or changes its class. Clones are the same attachment.
+/// processes map at the same address, with words to wait for, and queues. Nothing in it becomes
+/// durable. Its contents stay while the machine runs, even without attachments. Clones are the same
+/// attachment.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

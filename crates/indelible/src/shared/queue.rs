@@ -18,8 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const PAUSES: u32 = 7;
 
 /// A queue in a shared object: bounded messages from one or many producers, of any processes, to
-/// one consumer in order. Both sides may die at any instruction: a dead producer's unfinished
-/// message is skipped, and the next consumer continues.
+/// one consumer in order. Both sides may die at any instruction.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -24,8 +24,7 @@ fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<
 
 impl Space {
     /// A pointer in the object `home` to the target of `pointer` in the object `target`: direct, or
-    /// through an entry of `home` that is found or added. The next psync of `home` makes the entry
-    /// durable with its pointers. `target` need not be in the space.
+    /// through an entry of `home` that is found or added. `target` need not be in the space.
     ///
     /// # Errors
     /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is
@@ -330,8 +329,7 @@ impl Space {
     }
 
     /// Makes all stores to the space's objects durable: atomically per pool, the pools in the order
-    /// of their first objects. After a power failure in between, a pointer into a later pool may
-    /// dangle: psync targets first.
+    /// of their first objects: psync targets first.
     ///
     /// # Errors
     /// As for [`psync_all`](crate::psync_all): earlier pools have their psync.

@@ -89,8 +89,8 @@ impl Space {
     }
 
     /// An object's entries without a target in the pools, and its described values' pointers beyond
-    /// an object or through unused entries. Blocks that only other objects reach are skipped.
-    /// Attaches only this object, for reading, unless the space has it.
+    /// an object or through unused entries. Attaches only this object, for reading, unless the
+    /// space has it.
     ///
     /// # Errors
     /// `Dangling`: the object itself is in none of the pools. `Damaged`: its heap is.

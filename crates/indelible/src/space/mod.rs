@@ -42,9 +42,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Pools, and attached objects of them: far pointers are followed from one to the next.
 ///
 /// A pointer's first use attaches its object for reading, from the first of the [pools](Space::add)
-/// that has its ID, until it is [removed](Space::remove). [`attach`](Space::attach) attaches
-/// objects for stores. The space owns them: targets are borrowed as the space is, so that no thread
-/// stores to bytes being read.
+/// that has its ID. [`attach`](Space::attach) attaches objects for stores. Targets are borrowed as
+/// the space is, so that no thread stores to bytes being read.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -112,8 +111,8 @@ impl Space {
         Space { pools: Vec::new(), resolvers: BTreeMap::new(), grants: None, attached, numbers }
     }
 
-    /// Adds a pool to search, after earlier ones. If several have an object with the same ID, as
-    /// after interrupted [`copy`](Pool::move_to)s or in restored pools, the first counts.
+    /// Adds a pool to search, after earlier ones; of several with the same object, the first
+    /// counts.
     pub fn add(&mut self, pool: &Pool) {
         self.pools.push(pool.clone());
         self.forget();
@@ -130,9 +129,8 @@ impl Space {
     }
 
     /// Limits pointers between objects to the rights that a pool's [security
-    /// contexts](crate::SecurityContext) give, replacing earlier ones; without any, to the rights
-    /// that entries ask for. The contexts are read only now. Attaches by name, and pointers within
-    /// an object, are not limited.
+    /// contexts](crate::SecurityContext) give, as read now, replacing earlier ones. Attaches by
+    /// name, and pointers within an object, are not limited.
     ///
     /// # Errors
     /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are
@@ -290,12 +288,8 @@ impl Space {
     }
 
     /// The target of a pointer that lies in the object `home`; its object is attached for reading
-    /// on first use.
-    ///
-    /// Only the pointer gives the target's type: any bytes are a `T`, so a pointer of another type
-    /// yields a wrong value, nothing worse.
-    ///
-    /// Its entry's rights are a request: refused stores fail when made, not now.
+    /// on first use. Any bytes are a `T`, so a pointer of another type yields a wrong value,
+    /// nothing worse.
     ///
     /// # Errors
     /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is

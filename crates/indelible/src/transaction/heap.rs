@@ -16,10 +16,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The heap of an object of class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions of any number of threads
-/// allocate and free, found again by name and type. [`Tx::alloc`] has an example;
-/// [`collections::transactional`](crate::collections::transactional) has lists, vectors, maps and
-/// queues.
+/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free. [`Tx::alloc`]
+/// has an example; [`collections::transactional`](crate::collections::transactional) has
+/// collections.
 pub struct TxHeap {
     home: Home,
 }

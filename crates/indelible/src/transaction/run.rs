@@ -292,8 +292,7 @@ impl Tx<'_> {
     }
 
     /// Runs the transaction again, alone in its pool: code behind this call runs once, and may do
-    /// what cannot be undone. Its changes are still undone by an error that it returns, a log
-    /// without enough room, or a medium that fails.
+    /// what cannot be undone. Its changes are still undone by an error.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand.

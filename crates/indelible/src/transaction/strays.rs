@@ -4,9 +4,7 @@ use crate::error::{Error, Result, TransactionError};
 use crate::mapping::strays;
 
 /// Makes this process report deadly accesses to objects on its standard error: the object's name,
-/// the offset, the reason and the remedy, in one line before other reactions to the SIGSEGV.
-///
-/// `PMO_EXPLAIN_FAULTS=1` in the environment does the same.
+/// the offset, the reason and the remedy. `PMO_EXPLAIN_FAULTS=1` in the environment does the same.
 ///
 /// # Errors
 /// `Io`: the system takes no handler for SIGSEGV.

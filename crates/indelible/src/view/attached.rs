@@ -17,19 +17,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// A view in this process: its objects are in memory at their addresses, each from its first use
 /// on.
 ///
-/// Attaching one looks its objects up and reserves their addresses, without locks or changes. The
-/// first touch of an object's address by any thread, in any language, attaches it while the thread
-/// waits: for stores if its slot asks for them and the object allows them, else for loads. If that
-/// fails, or the access is not allowed, the program gets the SIGSEGV;
-/// [`slots`](AttachedView::slots) has the error, which [`get`](AttachedView::get) and the other
-/// methods return.
+/// Attaching one reserves their addresses. The first touch of an object's address by any thread, in
+/// any language, attaches it while the thread waits: for stores if its slot asks for them and the
+/// object allows them, else for loads. If that fails, or the access is not allowed, the program
+/// gets the SIGSEGV; [`slots`](AttachedView::slots) has the error.
 ///
 /// System calls raise no SIGSEGV: the address of an unused object is `EFAULT` to them.
 /// [`bring`](AttachedView::bring) attaches an object without a touch. A thread that touches an
 /// object first must not have SIGSEGV blocked.
 ///
-/// Changes of the view are followed at the next first touch and by [`adopt`](AttachedView::adopt).
-/// Only `adopt` detaches objects.
+/// Changes of the view are followed at the next first touch and by [`adopt`](AttachedView::adopt),
+/// which alone detaches objects.
 pub struct AttachedView {
     pub(super) inner: Arc<Inner>,
 }
@@ -93,8 +91,7 @@ const WINDOW: usize = usize::MAX;
 const USE: &str = "use a slot of the view";
 
 impl AttachedView {
-    /// Attaches a view, even one that is open. Costs a look at the pool's table, and an address
-    /// reservation per object.
+    /// Attaches a view, even one that is open.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read). Objects cause no error: the
@@ -104,13 +101,12 @@ impl AttachedView {
     }
 
     /// As [`attach`](AttachedView::attach), in [security contexts](crate::SecurityContext) of the
-    /// same pool: an object is attached with its slot's rights as far as any context allows.
-    /// Refusals come with the use: a forbidden access is a SIGSEGV, and `Denied` from methods of
-    /// this type. Without contexts everything is allowed.
+    /// same pool: an object is attached with its slot's rights as far as any context allows. A
+    /// forbidden access is a SIGSEGV, and `Denied` from methods of this type. Without contexts
+    /// everything is allowed.
     ///
-    /// The contexts are read again at each object's attach, and by [`adopt`](AttachedView::adopt),
-    /// until which attached objects keep their rights. A destroyed context gives nothing; while one
-    /// cannot be read, no more objects are attached.
+    /// The contexts are read again at each object's attach, and by [`adopt`](AttachedView::adopt).
+    /// While one cannot be read, no more objects are attached.
     ///
     /// # Errors
     /// As for [`attach`](AttachedView::attach). Those of
@@ -202,8 +198,7 @@ impl AttachedView {
     }
 
     /// Adopts all changes of the view and its security contexts: objects of emptied or changed
-    /// slots are detached, and their unpsynced stores lost. Without changes it costs a look at the
-    /// table.
+    /// slots are detached, and their unpsynced stores lost.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read), and for

@@ -25,11 +25,8 @@ use layout::SLOTS;
 use placed::Placed;
 
 /// A view, opened for changes: slots, each with the ID of an object of the same pool and the
-/// requested rights.
-///
-/// It is an ordinary object: a [`psync`](View::psync) makes all changes durable atomically and
-/// visible to processes that have the view [attached](AttachedView). An object has its own address
-/// in every view, so that pointers hold; programs name it by its slot.
+/// requested rights. It is an ordinary object: a [`psync`](View::psync) makes all changes durable
+/// atomically and visible to processes that have the view [attached](AttachedView).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -126,15 +123,14 @@ impl View {
     ///
     /// # Errors
     /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`:
-    /// another slot has the object or one at the same addresses. (If an object moved there after
-    /// its slot was set, the later use fails instead.) `Unsuitable`: rights other than
+    /// another slot has the object or one at the same addresses. `Unsuitable`: rights other than
     /// [`Rights::READ`], alone or with [`Rights::WRITE`].
     pub fn set(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
         self.put(slot, target, rights, false)
     }
 
     /// As [`set`](View::set), for an object attached with the view: all of these in one step of the
-    /// pool, which is cheaper. A touch retries failed ones.
+    /// pool.
     ///
     /// # Errors
     /// As for [`set`](View::set).

@@ -25,8 +25,7 @@ pub struct Left {
     pub name: String,
     /// Psyncs over its life: it is as the last one left it.
     pub psyncs: u64,
-    /// Whether the process had it for stores at its death. Later stores than the last psync are
-    /// lost; whether there were any is unknown.
+    /// Whether the process had it for stores at its death.
     pub in_use: bool,
     /// Whether it is volatile and the machine was restarted: it has no contents and cannot be used.
     pub gone: bool,

@@ -94,8 +94,7 @@ impl SwitchedView {
 
     /// Runs `body` with this thread within some of the view's contexts, by their names at attach,
     /// for loads. Nested contexts give the union of rights. Threads started meanwhile have the same
-    /// rights, with protection keys for their whole life; other threads do not, even with
-    /// references.
+    /// rights; other threads do not, even with references.
     ///
     /// # Errors
     /// `NotFound`: one of them is not the view's. `Forked`. `Io`: the kernel refuses.
@@ -121,8 +120,7 @@ impl SwitchedView {
     }
 
     /// Puts this thread within some of the view's contexts until the result is dropped, for
-    /// accesses by address, even if the view is adopted or detached meanwhile. Results may be
-    /// dropped in any order: the remaining ones count.
+    /// accesses by address, even if the view is adopted or detached meanwhile.
     ///
     /// # Errors
     /// As for [`within`](SwitchedView::within).
@@ -227,8 +225,7 @@ impl SwitchedView {
 }
 
 /// Takes this thread out of all security contexts of any view: for a thread that inherited some,
-/// and after a caught jump (`longjmp`) over the end of an [`Inside`]. The thread first drops those
-/// that it still has.
+/// and after a caught jump (`longjmp`) over the end of an [`Inside`].
 ///
 /// # Errors
 /// `Io`: the kernel refuses.

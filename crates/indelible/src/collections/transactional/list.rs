@@ -5,10 +5,7 @@ use super::steps::Steps;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// A list, changed at both ends, and walked.
-///
-/// Transactions on different ends of a list with several values, or on values apart, do not
-/// conflict.
+/// A list, changed at both ends, and walked. Transactions on values apart do not conflict.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxList<T> {

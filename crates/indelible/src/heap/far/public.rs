@@ -71,8 +71,8 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Changes the target of an entry, and of all pointers through it: all earlier ones to the same
-    /// object with the same rights, unless the entry is [private](Heap::private_far_index).
+    /// Changes the target of an entry, and of all pointers through it: all to the same object with
+    /// the same rights, unless the entry is [private](Heap::private_far_index).
     ///
     /// # Errors
     /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is unchanged.
@@ -81,7 +81,7 @@ impl Heap {
     }
 
     /// The far pointers in all described values reached from the roots within this object, by
-    /// offset. Blocks that only other objects refer to are excluded.
+    /// offset.
     ///
     /// # Errors
     /// `Damaged`.
@@ -89,8 +89,7 @@ impl Heap {
         Ok(self.all_pointers()?.all)
     }
 
-    /// Removes entries that no pointer in the heap needs. Undescribed words beside a described
-    /// value keep the entries they may use.
+    /// Removes entries that no pointer in the heap needs.
     ///
     /// # Errors
     /// `Unsuitable`: there may be unseen pointers, as a root or some block is undescribed.

@@ -22,8 +22,7 @@ impl Pool {
     ///
     /// All pointers must be known: the object was never psynced, is
     /// [position-independent](crate::CreateOptions::position_independent), an array of the Python
-    /// package, or a heap that is described throughout ([`collections`](crate::collections),
-    /// structs whose pointers have `#[persist(target)]`). Addresses kept in other forms do not
+    /// package, or a heap that is described throughout. Addresses kept in other forms do not
     /// change.
     ///
     /// ```

@@ -18,8 +18,8 @@ const LONGEST: u64 = 4096;
 
 const NAMES: usize = 8;
 
-/// An anchor in a file: on another disk, a network share, a token, out of reach of attackers who
-/// can restore the pool. Symlinks are followed; only regular files are accepted.
+/// An anchor in a file, out of reach of attackers who can restore the pool. Symlinks are followed;
+/// only regular files are accepted.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {
     path: PathBuf,

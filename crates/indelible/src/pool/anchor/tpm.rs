@@ -9,12 +9,9 @@ use std::time::Duration;
 /// A TPM's memory bears some hundred thousand writes: eleven years of them.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An anchor in a file, which may lie beside the pool, with a monotonic counter in a TPM 2.0.
-///
-/// The first attach defines the counter, an 8-byte index for one object, in the owner's hierarchy,
-/// without a password. It rises at each attach for writing, checkpoint and detach, and at a psync
-/// once an hour. If a program raises or removes it, [`Pool::set_anchor`](crate::Pool::set_anchor)
-/// is needed.
+/// An anchor in a file, which may lie beside the pool, with a monotonic counter in a TPM 2.0: an
+/// 8-byte index in the owner's hierarchy, without a password, which the first attach defines. It
+/// rises at each attach for writing, checkpoint and detach, and at a psync once an hour.
 #[derive(Clone, Debug)]
 pub struct TpmAnchor {
     record: FileAnchor,
@@ -23,9 +20,8 @@ pub struct TpmAnchor {
 
 impl TpmAnchor {
     /// The record is in the file at `path`, the counter at `index`, from `0x0100_0000` to
-    /// `0x01ff_ffff`; the owner's are `0x0180_0000` to `0x01bf_ffff`, and `tpm2_getcap
-    /// handles-nv-index` lists those in use. `device`: a TPM device or socket, by default
-    /// `/dev/tpmrm0`.
+    /// `0x01ff_ffff`; `tpm2_getcap handles-nv-index` lists those in use. `device`: a TPM device or
+    /// socket, by default `/dev/tpmrm0`.
     #[must_use]
     pub fn new(path: impl AsRef<Path>, index: u32, device: Option<&Path>) -> TpmAnchor {
         let counter = TpmCounter { device: tpm::path(device), index };

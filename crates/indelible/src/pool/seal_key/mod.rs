@@ -76,11 +76,8 @@ impl SealKey {
     }
 
     /// Adds the object's anchor: attaching a restored older state then fails
-    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
-    ///
-    /// From the first attach for writing on, the object needs its anchor. Attach, checkpoint,
-    /// detach, and a psync after each [interval](Anchor::interval), update it; after a death,
-    /// states since then are indistinguishable.
+    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)). From the first attach for writing on, the
+    /// object needs its anchor.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
@@ -93,8 +90,8 @@ impl SealKey {
     }
 
     /// For an object that was sealed under `name`, and now has any name and ID: a copy, a snapshot,
-    /// or one renamed without its key, which are refused otherwise. An object of an earlier
-    /// release, whose root has no name, is refused: use [`bind_name`](crate::Pool::bind_name).
+    /// or one renamed without its key. For an object of an earlier release, use
+    /// [`bind_name`](crate::Pool::bind_name).
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { key: self.key.sealed_as(name), ..self }
@@ -158,8 +155,7 @@ impl SealKey {
         SealKey::file(had(command::output(command, "", timeout).map_err(KeySourceError::from))?)
     }
 
-    /// The machine's TPM 2.0, `/dev/tpmrm0`, or a device or socket at `path`. Its slots have a
-    /// random secret, sealed under the storage key of the TPM's owner hierarchy: every process with
+    /// The machine's TPM 2.0, `/dev/tpmrm0`, or a device or socket at `path`: every process with
     /// access to the TPM opens the object, and no other machine does. Add a second key: clearing
     /// the TPM loses its slots.
     ///
