@@ -173,8 +173,6 @@ impl Opening<'_> {
         Ok(unsafe { raw::replace_root(self.object, self.name, value, size, &self.wanted.info()) }?)
     }
 
-    /// Converts step by step. Old values are freed once the root has the new one.
-    ///
     /// # Safety
     /// See the header.
     unsafe fn convert(&self, chain: &[&Step<'_>], first: *mut u8) -> Result<*mut u8> {

@@ -263,7 +263,6 @@ fn none_given() -> Failure {
 }
 
 impl Source {
-    /// From a key file, a passphrase file, a TPM; an entered passphrase; a command, a credential.
     fn first(
         [key_file, passphrase_file, tpm]: [&Option<PathBuf>; 3],
         asked: bool,

@@ -17,8 +17,7 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Separators of lines and paragraphs, annotations, and Unicode's default ignorable characters:
-/// zero width, direction, variants, tags.
+/// Separators, annotations, and Unicode's default ignorable characters.
 const INVISIBLE: [(char, char); 18] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),

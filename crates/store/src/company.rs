@@ -25,7 +25,6 @@ pub struct Company {
     failures: u32,
     trustless: u32,
     closed: u64,
-    /// Round that a thread watches, by `closed`; its watcher may not know that it is closed.
     watched: Option<u64>,
 }
 

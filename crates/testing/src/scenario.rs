@@ -10,8 +10,8 @@ use indelible_store::table::{CreateOptions, Key};
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// The media of every crash test: tear units, with and without group commit. Transfers are
-/// [small](SMALL), as the programs are.
+/// The media of every crash test: tear units, with and without group commit, with [small](SMALL)
+/// transfers.
 #[must_use]
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];

@@ -17,7 +17,6 @@ enum Broken {
     Check,
 }
 
-/// Two copies of the data and a record of the valid one: copy, barrier, record, barrier.
 fn commit(m: &SimMedium, value: u8, broken: Broken) {
     let at = DATA * (1 + u64::from(value) % 2);
     m.write(at, &[value; SIZE]).unwrap();

@@ -80,7 +80,7 @@ impl<'h> Service<'h> {
     }
 
     /// Removes some expired keys; returns the milliseconds until more expire. It needs no durable
-    /// write: the keys are expired after a crash, too.
+    /// write.
     pub(crate) fn purge(&self) -> Option<u64> {
         let mut database = self.database.lock();
         let (mut next, now) = (database.next_end(), now());

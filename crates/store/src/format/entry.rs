@@ -25,7 +25,6 @@ pub const NO_LANE: u32 = u32::MAX;
 /// Pages of a bitmap per summary page.
 pub const BITMAP_GROUP: u64 = 8 * PAGE;
 
-/// Most wrong bits of a recognised ID; two random IDs differ in about 64.
 pub(super) const NEAR: u32 = 16;
 
 /// Detached.

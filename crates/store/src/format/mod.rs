@@ -1,5 +1,5 @@
-//! The bytes on the medium, as FORMAT.md defines them; `tests/format.rs` compares the two. Only
-//! `verify`/`parse` functions hand out trusted values.
+//! The bytes on the medium, as FORMAT.md defines them. Only `verify`/`parse` functions hand out
+//! trusted values.
 
 pub mod batch;
 pub mod ecc;

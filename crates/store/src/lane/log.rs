@@ -35,8 +35,7 @@ impl LaneLog {
         LaneLog { offset, len, generation, sequence: 0, tail: BODY }
     }
 
-    /// Whether the lane is still in this generation, by header copy 0, which a checkpoint writes
-    /// first. False if the copy is damaged.
+    /// Whether header copy 0, which a checkpoint writes first, states this generation.
     pub fn is_current(&self, medium: &dyn Medium, seed: u64) -> Result<bool> {
         let header: Header = read_struct(medium, self.offset + HEADERS[0])?;
         Ok(header.generation(seed, self.offset) == Some(self.generation))
@@ -91,8 +90,7 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Rewrites the second header copy: an earlier process may have failed to, and the next
-    /// checkpoint risks the first.
+    /// Rewrites the second header copy, as the next checkpoint risks the first.
     pub fn state_again(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)

@@ -1,5 +1,4 @@
-//! Repair of one wrong bit in a batch: if its change makes a 64-bit checksum match, the writer
-//! meant those bytes.
+//! Repair of one wrong bit in a batch, confirmed by a 64-bit checksum.
 
 use super::{LaneLog, scan};
 use crate::error::Result;

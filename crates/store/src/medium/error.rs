@@ -38,8 +38,7 @@ pub enum MediumError {
     /// An earlier change failed; this one was not begun.
     #[error("an earlier write to the medium failed")]
     Faulted,
-    /// Another error of the system, "no space" of a write included: the system may have accepted
-    /// the bytes long before.
+    /// Another error of the system, "no space" of a write included.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -12,8 +12,8 @@ pub enum LockKey {
     Lane(u32),
     /// One object, by the offset of its table entry.
     Object(u64),
-    /// The primaries of a lane's objects: shared by the process that changes them, exclusive to one
-    /// that holds them still. Only in pools without [`shared_word`](super::Medium::shared_word).
+    /// The primaries of a lane's objects: shared by the process that changes them, exclusive for a
+    /// hold; only without [`shared_word`](super::Medium::shared_word).
     Apply(u32),
     /// The right to hold these primaries still, exclusive from the first attempt.
     ApplyGate(u32),

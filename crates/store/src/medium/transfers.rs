@@ -1,5 +1,5 @@
-//! Sizes of transfers, stated by a medium ([`Medium::transfers`](super::Medium::transfers)). They
-//! never change the resulting bytes. Tests use small ones.
+//! Sizes of transfers, stated by a medium ([`Medium::transfers`](super::Medium::transfers)); they
+//! never change the resulting bytes.
 
 use crate::format::LINE;
 

@@ -1,8 +1,8 @@
 //! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 derives from the
 //! object's key and the first 16 bytes of the nonce.
 //!
-//! On x86-64 ring does it, elsewhere the slower chacha20poly1305. Each call overwrites their
-//! leftovers on the stack.
+//! On x86-64 ring does it, elsewhere chacha20poly1305; each call overwrites its leftovers on the
+//! stack.
 
 use super::secret::scrub_stack;
 

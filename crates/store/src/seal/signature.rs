@@ -155,7 +155,6 @@ impl Signer {
     }
 }
 
-/// The signed bytes; the root's seal has the top node's hash.
 fn message(head: &[u8], root: &Seal) -> Vec<u8> {
     [ROOT, head, root.as_bytes()].concat()
 }

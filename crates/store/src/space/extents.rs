@@ -1,5 +1,5 @@
-//! Free extents of a linear space, pages or virtual addresses, kept twice: by position, to merge
-//! neighbours, and by size, for the best fit.
+//! Free extents of pages or of virtual addresses, kept by position, to merge neighbours, and by
+//! size, for the best fit.
 //!
 //! Invariants:
 //! 1. Both trees hold the same extents; extents neither overlap nor touch.

@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most nodes: 4 MiB, all inner nodes of a million objects and some leaves.
 const LIMIT: usize = 1024;
 
 /// The cache of an open pool, under the table's lock.

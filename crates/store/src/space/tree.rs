@@ -7,8 +7,6 @@
 //! 3. No node is empty; an empty tree has no node.
 //!
 //! A node's level, place and keys must fit the way to it, so a walk ends, even in a forged tree.
-//!
-//! Cost: one node per level and operation; one to two pages changed per level.
 
 use super::transaction::TableTransaction;
 use crate::error::{Part, Result, StoreError};

@@ -299,7 +299,6 @@ impl Held<'_> {
             return Ok(());
         }
         batch.seal(seed);
-        // After a failure the lane is read anew.
         state.known = None;
         let Known { mut log, epoch } = known.clone();
         append(&epoch, seed, &mut log, batch)?;

@@ -126,7 +126,6 @@ impl Store {
     }
 }
 
-/// In force, a copy, or one bit wrong; and the slots.
 fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
     let slots = settled_superblocks(device)?;
     let why = match in_force(&slots, device.len()) {

@@ -118,7 +118,7 @@ pub fn old_pool(name: &str) -> Pool {
     recipe.load(recipe.old)
 }
 
-/// The bytes of [`old_pool`] alone, which is faster; writers that die in its making leak memory.
+/// The bytes of [`old_pool`] alone, which is faster.
 ///
 /// # Panics
 /// As [`old_pool`].

@@ -14,7 +14,6 @@ const KINDS: [(OpKind, u64); 7] = [
 ];
 const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Short];
 
-/// Near the end of each object: in the page that it may grow in.
 const AT: [u32; 3] = [8950, 4950, 19_950];
 
 const TAILS: u64 = 5;

@@ -51,8 +51,6 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers follow an object of `size` bytes between changes, and its chain is shortened. With
-/// `merge`, its bases are merged at the end.
 fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     crash(
         |store| {

@@ -25,8 +25,8 @@ pub enum Visible {
     All,
 }
 
-/// A file whose write-back may fail: a durable write reports it, and all pages of any writer are
-/// clean and perhaps lost. Later calls succeed.
+/// A file whose durable writes may fail: all pages of any writer are then clean and perhaps lost.
+/// Later calls succeed.
 pub struct WritebackFile {
     /// The medium under it.
     pub sim: Arc<SimMedium>,

@@ -196,7 +196,6 @@ pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// All processes see the psync whole; only recovery tells whether it is durable.
 pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("b", KEY).map_err(text)?;

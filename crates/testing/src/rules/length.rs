@@ -42,7 +42,6 @@ pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
     becomes_longer(MEMORY)
 }
 
-/// The failed write is visible; the power fails in the next attempt.
 fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
     // The copy of the superblock, two slots and the batch; with a copy of the former length, its
     // erasure.

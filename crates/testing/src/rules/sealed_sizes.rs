@@ -9,9 +9,7 @@ use indelible_store::store::{Store, Writer};
 use std::sync::Arc;
 
 const SIZE: u64 = 65 * PAGE + 100;
-/// Behind the end of a shorter object; in a page that goes; at the end.
 const PLACES: [u64; 4] = [70, 2 * PAGE + 3000, 3 * PAGE, 65 * PAGE];
-/// Shorter by a page, by a level of the tree, within a page; and longer.
 const SIZES: [u64; 6] = [64 * PAGE + 7, 2 * PAGE + 500, 2 * PAGE + 100, 3 * PAGE, SIZE, 1];
 
 fn text(error: indelible_store::error::StoreError) -> String {

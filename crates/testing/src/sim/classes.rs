@@ -204,7 +204,6 @@ impl Point {
         self.decisions.iter().map(Decision::log2).sum()
     }
 
-    /// Shows `judge` one image of each class. False: there are more than `most`.
     pub(crate) fn explore<E>(
         &self,
         most: u64,

@@ -223,8 +223,8 @@ impl Store {
         })
     }
 
-    /// Publishes a writer's binding. An attempt that fails at a dead process's lane published
-    /// nothing, and is repeated without that lane.
+    /// Publishes a writer's binding; an attempt that fails at a dead process's lane is repeated
+    /// without that lane.
     pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,

@@ -31,7 +31,6 @@ impl Store {
         table.put_entry(object)
     }
 
-    /// The lane with pending batches of a dead writer. The caller has the object.
     pub(in crate::store) fn stale_lane(
         &self,
         table: &TableTransaction<'_>,
@@ -66,8 +65,6 @@ impl Store {
         Ok(())
     }
 
-    /// Recovers the object after a writer's death; returns the lane for use.
-    ///
     /// # Errors
     /// `MemoryLeft`: commits outside the pool.
     pub(in crate::store) fn recover(

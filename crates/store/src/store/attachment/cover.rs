@@ -31,8 +31,6 @@ pub(super) struct Covered {
     pub(super) unproven: bool,
 }
 
-/// Completes pages of the current section, from run `first` on. `reserve` claims space.
-///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.
 pub(super) fn cover(

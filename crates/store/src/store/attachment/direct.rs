@@ -1,5 +1,5 @@
-//! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading
-//! writes data once; a psync then publishes them.
+//! Direct writes: ranges that no psync covered go straight to the primary, to write loaded data
+//! once; a psync publishes them.
 //!
 //! A psync publishes a range only after a barrier behind its last write ([`Written`]). A direct
 //! write that ended without one is zeroed durably before any comparison, or begun again.

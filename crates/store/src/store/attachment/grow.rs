@@ -72,7 +72,6 @@ impl Store {
         self.move_by_hidden(object, kept, size, lane)
     }
 
-    /// Moves by one batch. `None`: the new space was known-zero, and is claimed now.
     fn move_at_once(
         self: &Arc<Self>,
         object: &Located,

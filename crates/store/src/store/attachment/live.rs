@@ -27,8 +27,6 @@ impl LivePages {
         lock(&self.layers).revision()
     }
 
-    /// Whether the bases moved since revision `seen`; the layers are then new.
-    ///
     /// # Errors
     /// As for [`read`](LivePages::read).
     pub(super) fn has_moved(&self, seen: u64) -> Result<bool> {

@@ -113,7 +113,6 @@ impl SealedPages {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
         if !unlocked.is_for(&key_page) {
-            // Another object or another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
@@ -139,7 +138,6 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let seal = loop {
             match seals.tree.page_seal(page, &mut read) {
-                // The node may have moved.
                 Err(StoreError::Seal(SealError::Broken { .. })) if seals.moving => {}
                 seal => break seal?,
             }
@@ -257,7 +255,6 @@ impl SealedPages {
         self.read_changing(page, bytes)
     }
 
-    /// Reads a page being written or moved: broken only if nothing changed meanwhile.
     #[cold]
     fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let begin = Instant::now();
@@ -283,7 +280,6 @@ impl SealedPages {
         }
     }
 
-    /// Repeats `read` if the bases moved. The tree is not locked.
     fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);

@@ -1,5 +1,5 @@
-//! The tail of a reader that follows a writer: psyncs after the reader's base, read from the
-//! writer's lane without holding it.
+//! A reader that follows a writer: psyncs after its base, read from the writer's lane without
+//! holding it.
 //!
 //! An object's psyncs count up by one, each in one batch of whole lines. So the lines of psyncs
 //! `n + 1` and later, laid over a base at psync `n`, are the object at the last of them.
@@ -180,7 +180,6 @@ impl Ahead<'_> {
         loop {
             let mut log = self.go_back();
             scan_beside(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
-            // The writer changes that line in each psync.
             let any = !self.unproven.is_empty();
             if any && (Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)?) {
                 self.prove(u64::MAX);
@@ -235,7 +234,6 @@ impl Tail {
         (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
     }
 
-    /// Whether name and place are the same; upkeep changes the binding.
     pub(super) fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
             let place = (entry.primary, entry.pages, entry.size);
@@ -264,7 +262,6 @@ impl Store {
 
     fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
-        // Batches beyond the known length would close the log.
         self.device.verify()?;
         // The empty log if the object stayed, and its checkpointed psyncs.
         let look = || {

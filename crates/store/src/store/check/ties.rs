@@ -51,7 +51,6 @@ impl Survey {
     }
 }
 
-/// Objects in cycles: the rest after removing objects without ties, or ties to them.
 fn cyclic(targets: &BTreeMap<u64, Vec<u64>>) -> BTreeSet<u64> {
     let mut left: BTreeMap<u64, BTreeSet<u64>> =
         targets.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect();

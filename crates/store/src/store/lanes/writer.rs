@@ -153,7 +153,6 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it; ends the change. `source` has borrowed lines.
     pub(in crate::store) fn commit(
         &self,
         changing: &mut Changing,
@@ -284,7 +283,6 @@ impl WriterLane {
             }
             Err(error) => {
                 state.lane.not_written(turn);
-                // Only the first learns the cause.
                 let others = std::iter::repeat_with(|| Err(StoreError::Poisoned));
                 std::iter::once(Err(error)).chain(others).take(batches.len()).collect()
             }
@@ -373,7 +371,6 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // A failed read may have lost lines.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }

@@ -277,8 +277,6 @@ pub struct ApplyLock {
 }
 
 impl ApplyLock {
-    /// Revises the lane; its log is durable in the primaries (invariant 2).
-    ///
     /// # Errors
     /// The medium's.
     pub(in crate::store) fn revise(&self, medium: &dyn Medium) -> Result<()> {

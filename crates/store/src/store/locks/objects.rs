@@ -30,8 +30,6 @@ impl ObjectLocks {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// One holder, and the others. The table names writers of this pid namespace, locks in `table`
-    /// name readers.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,
@@ -67,7 +65,6 @@ impl ObjectLocks {
         let writer = true;
         let recorded = (object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
-        // A pid is meaningful only there.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
             return Holder::Process { process: self.device.process(pid), writer };
         }

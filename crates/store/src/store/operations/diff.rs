@@ -85,7 +85,6 @@ impl Store {
             let difference = self.diff_held(older, newer, key, &mut readers);
             let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
             for reader in readers {
-                // The next `reap` removes what is left.
                 let _ = self.end_snapshot(reader);
             }
             match current {
@@ -99,9 +98,8 @@ impl Store {
         }
     }
 
-    /// Attaches an object's last psync for reading: the object, or [a
-    /// snapshot](Store::attach_snapshot) of a written one, until
-    /// [`end_snapshot`](Store::end_snapshot). A sealed object is encrypted until
+    /// Attaches an object's last psync for reading, or [a snapshot](Store::attach_snapshot) of a
+    /// written one, until [`end_snapshot`](Store::end_snapshot); encrypted until
     /// [unsealed](Reader::unseal).
     ///
     /// # Errors

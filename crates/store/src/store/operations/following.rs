@@ -18,8 +18,8 @@ use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Attaches an object's last psync, or a snapshot, for reading, beside any attachments. A
-    /// sealed object is encrypted until [unsealed](Reader::unseal).
+    /// Attaches an object's last psync, or a snapshot, for reading, beside any attachments;
+    /// encrypted until [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within

@@ -1,5 +1,5 @@
-//! All objects with their states, for very many: the table is held for a piece at a time, and the
-//! cost per object is constant.
+//! All objects with their states: the table is held for a piece at a time, at constant cost per
+//! object.
 
 use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};
@@ -18,7 +18,6 @@ impl Store {
     pub fn entries(&self) -> Result<Vec<u64>> {
         self.view(|table| {
             let count = table.root.trees[TreeId::Names as usize].count.get();
-            // A damaged root may count more than there are.
             let mut all = Vec::with_capacity(count.min(1 << 24) as usize);
             table.walk(TreeId::Names, &mut |_, level, slots| {
                 if level == 0 {

@@ -183,7 +183,6 @@ impl Store {
         while let Some(object) = left.take() {
             left = self.update_then(
                 |table| {
-                    // The slot may be another's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
                     if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
                         return Ok(None);
@@ -211,8 +210,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes hidden, unlocked objects that nothing needs: deleted ones without ties, leftovers of
-    /// dead resizes, unused bases. Returns their number.
+    /// Removes hidden, unlocked objects that nothing needs; returns their number.
     ///
     /// # Errors
     /// Those of the table: earlier removals stay.

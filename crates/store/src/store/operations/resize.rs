@@ -63,7 +63,6 @@ impl Store {
         self.take_any(name, right, key)
     }
 
-    /// Locks and recovers an unattached object. Its new number orphans processes' shared memory.
     pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,
@@ -116,7 +115,6 @@ impl Store {
 
     /// The object is held exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
-        // A shrink may have left bytes.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
         // The last page may be the base's: a copy drops bytes behind the end.

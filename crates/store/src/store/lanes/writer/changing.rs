@@ -63,7 +63,6 @@ impl WriterLane {
     }
 }
 
-/// A begun change; dropping it ends it, under the lane's lock.
 #[must_use]
 pub(in crate::store) struct Changing {
     lane: Option<Arc<WriterLane>>,
