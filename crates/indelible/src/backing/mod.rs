@@ -165,7 +165,6 @@ impl Backing {
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
-        // It is as long as it states, and states at least the requested length.
         let stated = header::length(&page).filter(|stated| longer && *stated >= self.len);
         let len = stated.unwrap_or(self.len);
         match header::differs(&page, identity, len) {
@@ -257,8 +256,7 @@ fn find_locked(
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
     file::check_private(&path, &stat)?;
-    // A file states its origin before it has a name. A copy does not wait for the original's
-    // processes.
+    // A copy does not wait for the original's processes.
     if let Some(stated) = stated_origin(&file)
         && !stated.may_be_of(pool)
     {

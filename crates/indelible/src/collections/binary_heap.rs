@@ -98,8 +98,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
     fn swap(&mut self, one: usize, two: usize) {
         assert!(one < self.len() && two < self.len());
         let start = self.elements.start();
-        // SAFETY: both lie in the block, which is borrowed exclusively; bytes are moved, and not
-        // looked at.
+        // SAFETY: both lie in the block, which is borrowed exclusively.
         unsafe {
             let (one, two) = (start.add(one), start.add(two));
             one.swap(two);

@@ -176,7 +176,7 @@ impl Drop for Level {
     fn drop(&mut self) {
         if self.0 == 0 {
             let next = || WAITING.with_borrow_mut(Vec::pop);
-            // SAFETY: unused boxes: each was given to `drop_in_turn`, and is taken once.
+            // SAFETY: each unused box was given to `drop_in_turn`, and is taken once.
             each(std::iter::from_fn(next), |(at, end)| unsafe { end(at) });
         }
         DEPTH.set(self.0);
@@ -247,7 +247,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
     }
 }
 
-// SAFETY: zero is `None`, which the language guarantees for types transparent over `NonNull`.
+// SAFETY: zero is `None`: the type is transparent over `NonNull`.
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
     const ANY: bool = false;
 

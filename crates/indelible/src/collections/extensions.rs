@@ -82,8 +82,7 @@ impl Surroundings for Borrowed {
 /// The heap of a borrowed value of this module, or of its block; not to be kept longer.
 #[inline]
 fn heap_at(address: usize) -> HeapRef<'static> {
-    // SAFETY: of a value that is borrowed while the result is used, as the functions above return
-    // nothing that borrows.
+    // SAFETY: of a value that is borrowed while the result is used.
     unsafe { HeapRef::of(address) }
 }
 
@@ -234,8 +233,7 @@ impl<'h, C> Extensions<'h, C> {
             link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
         };
         if Mutant::ExtensionLinkedFirst.is_on() {
-            // SAFETY: extensions of tests are values if their bytes are zero; the block is this
-            // value's.
+            // SAFETY: extensions of tests are values if their bytes are zero.
             unsafe {
                 link(std::mem::zeroed::<E>())?;
                 let at = self.find::<E>()?.ok_or_else(|| self.missing())?;
@@ -279,8 +277,8 @@ impl<'a> Parts<'a> {
             Err(error) => Err(error),
         };
         match found {
-            // SAFETY: a value (2) of a chain that is borrowed exclusively; each block is given out
-            // once, as no two extensions of a struct have the same type, which is compared.
+            // SAFETY: a value (2) of a chain that is borrowed exclusively; no two extensions of a
+            // struct have the same type, which is compared.
             Ok(value) => unsafe {
                 lent(value, 1);
                 Ok(&mut *value)
@@ -322,8 +320,7 @@ impl<C> fmt::Debug for Extensions<'_, C> {
     }
 }
 
-// SAFETY: the link is checked (1), as an atomic, since other threads may extend a value that is
-// shared.
+// SAFETY: the link is checked (1), as an atomic: the value may be shared.
 unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
     const ANY: bool = false;
 

@@ -31,8 +31,8 @@ use std::ptr::NonNull;
 ///
 /// If the process dies, unfreed blocks become free, unless a consistent cut came meanwhile: then
 /// they leak. As after [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
-// SAFETY: a block stays where it is until it is freed, as the heap is borrowed for 'h, and its
-// object keeps its address when it grows; a copy of a `HeapRef` is the same heap.
+// SAFETY: a block stays where it is, as the heap is borrowed for 'h, and its object keeps its
+// address; a copy of a `HeapRef` is the same heap.
 unsafe impl Allocator for HeapRef<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.size() == 0 {

@@ -48,8 +48,7 @@ pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option
     while !try_acquire(word, attachment, next) {
         let old = word.load(Relaxed);
         let state = state(old, attachment);
-        // The releasing thread sees `PARKED`, and notifies once `queue` is free: after this thread
-        // began to wait.
+        // The releasing thread sees `PARKED`, and notifies once `queue` is free.
         let parked = compose(state | PARKED, attachment);
         if next(state).is_none() && word.compare_exchange(old, parked, Relaxed, Relaxed).is_ok() {
             queue = lot.wake.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -209,7 +209,7 @@ impl<K, V> Node<K, V> {
             return;
         }
         assert!(from + count <= KEYS && at + count <= KEYS);
-        // SAFETY: within both nodes (1); moved elements are not used at their old place any more.
+        // SAFETY: within both nodes (1); the old places are not used any more.
         unsafe {
             ptr::copy(self.key(from), to.key(at), count);
             ptr::copy(self.value(from), to.value(at), count);

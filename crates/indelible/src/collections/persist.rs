@@ -406,7 +406,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
     }
 }
 
-// SAFETY: the same bytes. Only transactions refer to them, and take the value to be any bits.
+// SAFETY: the same bytes; transactions take the value to be any bits.
 unsafe impl<'h, T: Plain + Copy + Persist<'h>> Persist<'h> for TxCell<T> {
     const ANY: bool = T::ANY;
     const SHARED: bool = true;

@@ -181,8 +181,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
     }
 
     fn set_owners(&self, owners: u64) {
-        // SAFETY: a word of the object (1), of a heap that this thread stores to; there are no
-        // references to it (3).
+        // SAFETY: a word of the object (1), without references to it (3).
         unsafe {
             self.count().write(owners);
             stored(self.count(), 1);
@@ -223,7 +222,6 @@ impl<'h, T: Persist<'h>> Deref for PRc<'h, T> {
 impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
     fn drop(&mut self) {
         match PRc::owners(self) {
-            // Damage: there may be other owners.
             0 => {}
             1 => {
                 self.set_owners(0);
@@ -276,7 +274,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PRc<'h, T> {
     }
 }
 
-// SAFETY: zero is `None`, which the language guarantees for types transparent over `NonNull`.
+// SAFETY: zero is `None`: the type is transparent over `NonNull`.
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PRc<'h, T>> {
     const ANY: bool = false;
 

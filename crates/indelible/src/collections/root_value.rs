@@ -132,8 +132,8 @@ impl Heap {
     ) -> Result<&'h mut New> {
         let at = self.block_of_root::<New>(old.heap, name)?;
         let unfinished = Unfinished;
-        // SAFETY: a value (1), which no root refers to any more, moves into a new block, which is
-        // large enough; its own is freed.
+        // SAFETY: a value (1), which no root refers to any more, moves into a new block; its own is
+        // freed.
         let new = unsafe {
             put(at, wrap(old.at.read()));
             free(old.at.addr() as u64);

@@ -248,7 +248,7 @@ impl Heap {
                 self.wrong("use two roots of", HeapError::Damaged { offset, what: "two roots overlap" })
             );
         }
-        // SAFETY: the invariant, of each: they have no byte in common, and own no block in common.
+        // SAFETY: the invariant, of each: they have no byte or block in common.
         Ok(unsafe { (&mut *one, &mut *two) })
     }
 

@@ -119,8 +119,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let probe = Probe::new(hash, self.slots);
         match self.find_in(&probe, tag(hash), key, &bounds) {
             ControlFlow::Break(found) => found,
-            // Integers are compared inline; the search continues inline too, so that all registers
-            // stay free for it.
+            // Integers are compared inline, so that all registers stay free for the search.
             ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
             ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
         }
@@ -229,13 +228,13 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let bytes = Self::size(slots).map_or(usize::MAX, |bytes| bytes as usize);
         let block = heap.bytes(bytes, Self::ALIGN)?.as_ptr();
         let mut new = Table::<K, V> { at: block.addr() as u64, slots, ..Table::new(0) };
-        // SAFETY: a new block with room for them; its slots do not own anything until it is ours.
+        // SAFETY: a new block; its slots do not own anything until it is ours.
         unsafe { block.write_bytes(EMPTY, slots as usize) };
         new.seed = if self.at == 0 || self.slots == 0 { random() } else { self.seed };
         let mut moved = 0;
         for slot in self.iter() {
-            // SAFETY: a slot in use of the old block, and an empty one of the new. Its contents are
-            // moved: the old block is given back without looking at them.
+            // SAFETY: a slot in use of the old block, and an empty one of the new. The old block is
+            // freed without looking at its contents.
             unsafe {
                 verify(&raw const (*slot).key);
                 let hash = new.hash(&(*slot).key);
@@ -339,7 +338,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         (self.len, self.left) = (0, load(self.slots));
         let drop_all = || {
             each(all, |slot| {
-                // SAFETY: in use, and dropped once: the control bytes tell it whatever a drop does.
+                // SAFETY: in use, and dropped once: the control bytes tell it.
                 finally(
                     || unsafe { discard(&raw mut (*slot).key) },
                     || unsafe { discard(&raw mut (*slot).value) },

@@ -24,8 +24,7 @@ impl<T> Typed for PhantomData<T> {
 /// The compiler's hash of a type, the same for all lifetimes of the heap.
 pub(super) fn type_hash<'h, T: 'h>() -> TypeId {
     let stand_in: &(dyn Typed + 'h) = &PhantomData::<T>;
-    // SAFETY: the stand-in has no bytes, and the hash does not depend on lifetimes: nothing is used
-    // beyond `'h`.
+    // SAFETY: the stand-in has no bytes: nothing is used beyond `'h`.
     let stand_in: &(dyn Typed + 'static) = unsafe { std::mem::transmute(stand_in) };
     stand_in.hash()
 }

@@ -253,8 +253,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub(super) unsafe fn resize_block(&mut self, cap: usize, parts: [Range<usize>; 2]) -> Result<()> {
         let new = self.heap().block::<T>(cap)?.as_ptr();
         let (mut target, start) = (new, self.start());
-        // SAFETY: the parts lie in the old block, and the new one has room for them; the old one is
-        // free after.
+        // SAFETY: the parts lie in the old block, and the new one has room for them.
         unsafe {
             for part in parts {
                 target.copy_from_nonoverlapping(start.add(part.start), part.len());

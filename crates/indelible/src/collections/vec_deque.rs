@@ -216,8 +216,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// element begins the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
-            // SAFETY: the slots of the block, with or without an element, which are moved as bytes
-            // and not looked at.
+            // SAFETY: the slots of the block, moved as bytes.
             let slots = unsafe {
                 std::slice::from_raw_parts_mut(
                     self.elements.start().cast::<MaybeUninit<T>>(),

@@ -80,8 +80,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Removes the element `index`, if any, moving the nearer end.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
-        // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each
-        // slot is moved away from before it is moved to.
+        // SAFETY: an element, checked; moved out once. Each slot is moved away from before it is
+        // moved to.
         unsafe {
             let at = self.at(index);
             verify(at);

@@ -181,8 +181,7 @@ impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
             || {
                 let len = vec.len();
                 if *behind > 0 && *end > len {
-                    // SAFETY: elements that were not taken, to places whose elements were taken or
-                    // dropped.
+                    // SAFETY: elements that were not taken, to free places.
                     unsafe {
                         let target = vec.start().add(len);
                         ptr::copy(vec.start().add(*end), target, *behind);

@@ -14,8 +14,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         // A leaked or unclosed gap leaves no element in the vector twice.
         gap.vec.set_len(0);
         while gap.next < gap.len {
-            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that
-            // was looked at before.
+            // SAFETY: each element is looked at once.
             unsafe {
                 let at = gap.vec.start().add(gap.next);
                 let stays = change(at, &mut keep);
@@ -93,7 +92,7 @@ impl<'h, T: Persist<'h>> Drop for Gap<'_, 'h, T> {
         let left = self.len - self.next;
         if left > 0 {
             let start = self.vec.start();
-            // SAFETY: elements that were not looked at, to places that are free.
+            // SAFETY: elements that were not looked at, to free places.
             unsafe {
                 ptr::copy(start.add(self.next), start.add(self.kept), left);
                 stored(start.add(self.kept), left);

@@ -579,8 +579,7 @@ fn foreign_faults_reach_the_earlier_handler() {
         unsafe { libc::_exit(42) };
     }
     // SAFETY: the child uses memory and system calls, no lock that another thread may hold:
-    // `signal::install`'s lock is free, or an earlier test took it for good, in which case the
-    // earlier handler is Rust's own.
+    // `signal::install`'s is free, or taken for good, and then the earlier handler is Rust's own.
     let chained = fork(|| {
         // SAFETY: installs a handler in this child only.
         unsafe { libc::signal(libc::SIGSEGV, earlier as *const () as usize) };

@@ -131,8 +131,8 @@ impl Drop for Watched {
             self.slot.vacate();
         }
         if !self.pages.is_null() {
-            // SAFETY: from `Box::into_raw`; no handler is left that knows it, and in a forked child
-            // none can find it (its generation is over).
+            // SAFETY: from `Box::into_raw`; no handler of this process generation knows it any
+            // more.
             drop(unsafe { Box::from_raw(self.pages) });
         }
     }

@@ -87,8 +87,7 @@ impl Allocator {
             members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
             cache
         };
-        // A thread's last destructors have no members: their blocks keep an unused cache until the
-        // heap is closed.
+        // A thread's last destructors have no members: their blocks keep an unused cache.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         let last = if self.shared.is_slow() { &LAST_SLOW } else { &LAST };
         last.set((self.id, Some(cache)));

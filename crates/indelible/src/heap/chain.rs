@@ -129,8 +129,7 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
             return wrong("a link to no extension");
         }
         let at = header(link);
-        // SAFETY: in the object, aligned; any bits are a header, of which only the link changes
-        // while it is shared (2).
+        // SAFETY: in the object, aligned; only the link changes while it is shared (2).
         let header: &'a Header = unsafe { &*at };
         if header.size < size_of::<Header>() as u64 || !here(header.size) {
             return wrong("an extension of another size than it can have");
@@ -224,8 +223,8 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
         }
         let block = S::allocate(into, size, align_of::<Header>())?;
         let fixed = size_of::<AtomicU64>();
-        // SAFETY: a new block, as large as the old one, whose bytes do not change but for the link
-        // (2), and own nothing (3).
+        // SAFETY: a new block, as large as the old one, whose bytes own nothing (3) and do not
+        // change but for the link (2).
         unsafe {
             block.cast::<AtomicU64>().write(AtomicU64::new(0));
             std::ptr::copy_nonoverlapping(

@@ -202,8 +202,8 @@ mod shared {
     macro_rules! shared {
         ($($ty:ty),*) => {
             $(
-                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above and by the
-                // test of the format): every bit pattern is a value.
+                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above): every bit
+                // pattern is a value.
                 unsafe impl Plain for $ty {
                     const SHARED: bool = true;
                 }

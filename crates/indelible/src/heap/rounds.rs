@@ -205,8 +205,8 @@ impl<E: Clone> Drop for Lead<'_, E> {
         }
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        // One thread of the next round is enough: it leads, or watches for others. It goes first,
-        // to write beside those that only go on.
+        // One thread of the next round leads, or watches for others; it writes beside those that
+        // only go on.
         rounds.ended(*round + 1).notify_one();
         rounds.ended(*round).notify_all();
         wakers.into_iter().for_each(Waker::wake);

@@ -86,8 +86,8 @@ pub(crate) unsafe fn search(
         for at in (address..address + size / 8 * 8).step_by(8) {
             debug_assert!(at >= base.addr() && at + 8 <= base.addr() + len);
             let word = base.wrapping_add(at - base.addr()).cast_mut().cast::<u64>();
-            // SAFETY: blocks lie in the object, as the heap checked, and begin at multiples of 16;
-            // the caller's promise. Another thread may be storing the word.
+            // SAFETY: blocks lie in the object, at multiples of 16; the caller's promise. Another
+            // thread may be storing the word.
             let target = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed);
             let Some((into, name)) = surroundings.find(target) else { continue };
             let place = place(at, &roots).unwrap_or_else(|| format!("{what} of {size} bytes"));

@@ -89,7 +89,7 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
             "[stack]" => (Outside::Stack, ""),
             "[heap]" => (Outside::Memory, ""),
             // Zero-initialized static variables lie behind the file's own, up to the end of their
-            // segment; other memory follows at once.
+            // segment.
             "" => match all.last() {
                 Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
                     if before.end == range.start =>
@@ -148,8 +148,7 @@ mod tests {
             map(0xd000, "r", "[stack]"),
             map(0xe000, "rx", "[vdso]"),
         ];
-        // The program's zeros end in a page, behind which its memory begins; a library has none,
-        // though memory follows.
+        // The program's zeros end in a page, behind which its memory begins.
         let all = Surroundings(regions(&mapped, "/bin/program", &[0x2000..0x3010, 0x8000..0x8100]));
         let expected = [
             (0x0fff, None),

@@ -104,8 +104,7 @@ impl Window {
             return damaged(offset, "this address is misaligned");
         }
         let at = self.within(offset, size_of::<T>().saturating_mul(count))?;
-        // SAFETY: mapped or copied (1), aligned as the base is, of atomics only (2), borrowed as
-        // `self` is.
+        // SAFETY: mapped or copied (1), aligned, of atomics only (2), borrowed as `self` is.
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
     }
 

@@ -82,8 +82,8 @@ impl Heap {
     /// # Errors
     /// As for [`format`](Heap::format).
     pub fn format_with(mut object: Object, options: HeapOptions) -> Result<Heap> {
-        // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this
-        // heap refers to the bytes in it.
+        // SAFETY: mapped for writing until the object is dropped, after the heap; only this heap
+        // refers to its bytes.
         let result = unsafe { RawHeap::format(&extent(&object), options) };
         if result.is_ok() {
             object.adopt_blank()?;

@@ -368,8 +368,7 @@ impl Drop for Mapping {
         if self.secret {
             self.wipe();
         }
-        // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value
-        // alive.
+        // SAFETY: our own mapping (1); the layer that handed out pointers keeps this value alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
             // Out of mapping slots for a split: at least make the range inaccessible. SAFETY: as
             // above.

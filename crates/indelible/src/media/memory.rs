@@ -58,11 +58,10 @@ pub(crate) struct MemoryMedium {
     backing: Backing,
 }
 
-// SAFETY: the mapping belongs to the value and is touched under invariant 3; everything else is
-// Send and Sync by itself.
+// SAFETY: the mapping belongs to the value and is touched under invariant 3.
 unsafe impl Send for MemoryMedium {}
-// SAFETY: as above; threads of this process coordinate through the store's locks, and
-// unsynchronised access is by assembly.
+// SAFETY: as above; threads coordinate through the store's locks, and unsynchronised access is by
+// assembly.
 unsafe impl Sync for MemoryMedium {}
 
 fn whole_pages(len: u64) -> std::io::Result<usize> {

@@ -254,7 +254,7 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
     each(|first, path| {
         let (ready, end) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         // SAFETY: the child opens a file (glibc keeps its allocator usable after a fork), forks
-        // once more and exits; it takes no lock that another thread of the test may have held.
+        // once more and exits; it takes no lock of another thread.
         let holder = unsafe { libc::fork() };
         if holder == 0 {
             let held = open(&path, &OpenOptions::default()).unwrap();

@@ -71,8 +71,8 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         // An unreadable entry that a repair may restore needs the logs.
         return Ok(());
     }
-    // The process may have died between making a log and counting it in the head. Such a log has no
-    // commit; if it is missed, `remove_leftovers` takes it.
+    // A log that its process made but did not count in the head has no commit; if missed,
+    // `remove_leftovers` takes it.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
     logs.into_iter().try_for_each(Backing::remove)?;

@@ -110,8 +110,7 @@ impl Follows {
                 return false;
             }
         }
-        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Pages
-        // not filled ahead are filled by this thread's stores, as by any access.
+        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has.
         self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
     }
 }

@@ -70,8 +70,8 @@ struct Pages<'a> {
     samples: bool,
 }
 
-// SAFETY: the primary and the shadow's pages are read by assembly, which any thread may do; the
-// shadow's other state is not touched through this.
+// SAFETY: the pages are read by assembly, which any thread may do; the shadow's other state is not
+// touched through this.
 unsafe impl Send for Pages<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Pages<'_> {}
@@ -293,8 +293,7 @@ impl Changes for Comparison<'_> {
             samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
-        // A sealed page is encrypted whole. With marks, other threads may be storing to its other
-        // lines.
+        // A sealed page is encrypted whole; other threads may be storing to its other lines.
         let shadow = self.shadow;
         let whole = primary.is_sealed();
         let lines_of = |page: u64, mask: u64| {

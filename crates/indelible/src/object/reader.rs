@@ -255,9 +255,9 @@ impl ReadObject {
     /// The object's bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while
-        // this one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md lists the
-        // effects of processes outside the protocol.
+        // SAFETY: mapped until drop; no process writes the object while this one reads it (the
+        // lock), or it is a copy (in a read-only pool). SAFETY.md lists the effects of processes
+        // outside the protocol.
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 

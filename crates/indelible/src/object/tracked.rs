@@ -249,12 +249,10 @@ impl Tracked {
             return Ok(());
         }
         self.settle()?;
-        // SAFETY: everything was settled, so that all pages are as the last psync left them, and
-        // the caller's exclusive borrow (in C: the caller's promise) keeps stores away until this
-        // returns.
+        // SAFETY: everything was settled, and the caller's exclusive borrow (in C: the caller's
+        // promise) keeps stores away until this returns.
         unsafe { self.shadow_mut()?.evict(&[]) };
-        // Dropped pages come back from the mapped extent: the former one, until all are mapped from
-        // the present one.
+        // Dropped pages come back from the mapped extent: the former one.
         let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry);
         if (!self.apart || home) && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {

@@ -47,7 +47,6 @@ fn read_beside(pool: &Arc<PoolInner>, name: &str, most: usize) -> Result<Option<
 }
 
 fn copied(shadow: &Shadow, size: usize) -> Vec<u8> {
-    // SAFETY: the shadow has at least as many bytes as the object, and no thread stores to it: it
-    // is for reading, and known here alone.
+    // SAFETY: the shadow has at least as many bytes as the object, and is known here alone.
     unsafe { std::slice::from_raw_parts(shadow.base().as_ptr(), size.min(shadow.len())) }.to_vec()
 }

@@ -46,8 +46,7 @@ pub struct Object {
 // SAFETY: `base` is owned mapped memory; access to it follows Rust's borrowing of `Object`.
 unsafe impl Send for Object {}
 // SAFETY: shared references only read bytes, of types without atomics (`frozen`), and `psync_cut`
-// synchronises by `core`. Only `Shared` stores through a shared reference, and is `Sync` only if
-// its value is.
+// synchronises by `core`. Only `Shared` stores through one, and is `Sync` only if its value is.
 unsafe impl Sync for Object {}
 
 impl Object {

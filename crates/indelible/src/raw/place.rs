@@ -117,7 +117,7 @@ impl Attachment {
         }
         let extent = self.extent();
         // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a
-        // heap in it, once; stores of others go to live blocks, as callers of `malloc` promise.
+        // heap in it, once; other stores go to live blocks, as callers of `malloc` promise.
         let open = || unsafe { RawHeap::open(&extent, options) };
         // SAFETY: as above.
         let format = || unsafe { RawHeap::format(&extent, options) };

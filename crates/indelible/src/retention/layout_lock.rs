@@ -151,8 +151,7 @@ impl LayoutLock {
         let mut out =
             "# Layouts of extendible structs, as released. Lines are only added, by LayoutLock::update.\n"
                 .to_owned();
-        // In file order, so that parts of a program that add to it in turns do not undo each
-        // other's.
+        // In file order, so that parts of a program do not undo each other's changes.
         let known = locked.iter().map(|of| find(&self.types, &of.name).unwrap_or(of));
         let new = self.types.iter().filter(|of| find(&locked, &of.name).is_none());
         for Layers { name, all } in known.chain(new) {

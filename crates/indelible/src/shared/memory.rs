@@ -127,8 +127,8 @@ impl Memory {
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let words = self.mapping.base().cast::<AtomicU64>();
-        // SAFETY: mapped for storing as long as `self` is, page-aligned, whole words, accessed as
-        // atomics alone (1); a page that is gone is replaced where it is touched (4).
+        // SAFETY: mapped as long as `self` is, accessed as atomics alone (1); a page that is gone
+        // is replaced where it is touched (4).
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 

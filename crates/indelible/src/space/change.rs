@@ -269,7 +269,7 @@ impl Space {
         attached.freeing();
         let heap = attached.free_heap_mut(STORE)?;
         // SAFETY: a block of an object in which nothing owns a block but its root; the space is
-        // borrowed exclusively, so that there are no references to it.
+        // borrowed exclusively.
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 

@@ -70,8 +70,7 @@ impl Range {
     pub(super) unsafe fn value<'s, T: Plain>(self, offset: u64) -> Result<&'s T, NoValue> {
         const { frozen::<T>() };
         let at = self.find::<T>(offset, 1)?;
-        // SAFETY: mapped (1), aligned as the object's first byte is, any bits are a `T`, and no
-        // thread stores to it (2).
+        // SAFETY: mapped (1), aligned, any bits are a `T`, and no thread stores to it (2).
         Ok(unsafe { at.as_ref() })
     }
 

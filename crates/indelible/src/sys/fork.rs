@@ -243,8 +243,8 @@ extern "C" fn after_child() {
         if fd < 0 {
             continue;
         }
-        // SAFETY: `fd` belongs to a `ForkFd` of the parent (2), whose copy in this child is stale;
-        // replacing or closing it touches no memory.
+        // SAFETY: the copy of the parent's `ForkFd` (2) in this child is stale; replacing or
+        // closing it touches no memory.
         unsafe {
             if libc::dup3(tomb, fd, libc::O_CLOEXEC) < 0 {
                 libc::close(fd);

@@ -38,8 +38,7 @@ impl Drop for Blocked {
 pub fn survive_size_limit() {
     extern "C" fn ignore(_: libc::c_int) {}
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a zeroed `sigaction` is a valid one; the handler does nothing, and the call cannot
-    // fail with these arguments.
+    // SAFETY: a zeroed `sigaction` is a valid one; the handler does nothing.
     unsafe {
         (*action.as_mut_ptr()).sa_sigaction = ignore as *const () as usize;
         (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;

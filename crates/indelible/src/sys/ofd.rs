@@ -19,15 +19,13 @@ fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: range(start)?,
         l_len: range(len)?,
-        // The kernel refuses such locks otherwise.
         l_pid: 0,
     })
 }
 
 fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     loop {
-        // SAFETY: `lock` is a valid `struct flock` for the kernel to read and, for F_OFD_GETLK, to
-        // write; the descriptor is borrowed for the call.
+        // SAFETY: `lock` is a valid `struct flock`; the descriptor is borrowed for the call.
         if unsafe { libc::fcntl(fd.as_raw_fd(), command, std::ptr::from_mut(lock)) } == 0 {
             return Ok(());
         }
@@ -85,8 +83,7 @@ pub(crate) fn probe_range(
     fd: BorrowedFd<'_>,
     bytes: RangeInclusive<u64>,
 ) -> Result<Option<LockMode>, MediumError> {
-    // An exclusive request finds any holder. An exclusive holder is alone, so the first one found
-    // is the strongest.
+    // An exclusive request finds any holder; an exclusive one is alone.
     let len = bytes.end().saturating_sub(*bytes.start()).saturating_add(1);
     let mut lock = request(libc::F_WRLCK, *bytes.start(), len)?;
     fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;

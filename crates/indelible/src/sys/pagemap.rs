@@ -134,7 +134,7 @@ impl Pagemap {
         };
         loop {
             // SAFETY: `arg` has the kernel's layout (asserted above) and names a buffer of
-            // `found.len()` regions of plain integers.
+            // `found.len()` regions.
             let n = unsafe { libc::ioctl(self.0.as_fd().as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
             if let Ok(n) = usize::try_from(n) {
                 return Ok((n, arg.walk_end as usize));

@@ -34,21 +34,19 @@ impl SecretPages {
         let start = NonNull::new(start.ok()?.cast::<u8>())?;
         let pages = SecretPages { start, len, mapped };
         mmap::dont_dump(start.as_ptr().expose_provenance(), mapped).ok()?;
-        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. Without the
-        // right to lock, the secret could be swapped out, as SAFETY.md says.
+        // SAFETY: the range is mapped (1); locking changes neither contents nor access. Without the
+        // right to lock, the secret may be swapped out (SAFETY.md).
         let _ = unsafe { mlock(start.as_ptr().cast(), mapped) };
         Some(pages)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) they are
-        // changed through `&mut self` only.
+        // SAFETY: (1), and (2).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) no other code
-        // has them.
+        // SAFETY: (1); no other code has the bytes (2).
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

@@ -242,7 +242,7 @@ pub(super) fn pass_on(
         // The kernel does not let a fault be ignored either.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: restores the default action; the faulting instruction runs again and ends the
-            // process with the right signal. A sent signal needs to be sent again.
+            // process. A sent signal needs to be sent again.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if code <= 0 {

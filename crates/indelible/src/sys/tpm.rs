@@ -160,7 +160,6 @@ impl Tpm {
         bytes.extend_from_slice(&((HEADER + body.len()) as u32).to_be_bytes());
         bytes.extend_from_slice(&command.to_be_bytes());
         bytes.extend_from_slice(body);
-        // A device takes a command as a whole.
         self.device.write_all(&bytes)?;
         let answer = self.answer()?;
         match number(&answer[6..])? {
@@ -183,8 +182,7 @@ impl Tpm {
                 answer.truncate(len);
                 return Ok(answer);
             }
-            // A device gives an answer as a whole, to a large enough buffer; in a socket the next
-            // may follow.
+            // A device gives a whole answer; in a socket the next may follow.
             let end = if matches!(self.device, Device::File(_)) { ANSWER } else { len };
             match self.device.read(&mut answer[got..end])? {
                 0 => return Err(TpmError::Answer),

@@ -236,8 +236,8 @@ fn range(addr: usize, len: usize) -> Range {
 }
 
 fn ioctl<T>(fd: &impl AsFd, request: libc::Ioctl, arg: &mut T) -> io::Result<()> {
-    // SAFETY: every caller in this file passes the struct that the request names, with the kernel's
-    // layout (sizes asserted above). The kernel writes only to the struct and to registered ranges.
+    // SAFETY: every caller passes the struct that the request names, with the kernel's layout
+    // (sizes asserted above). The kernel writes only to it and to registered ranges.
     if unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request, std::ptr::from_mut(arg)) } < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -45,8 +45,7 @@ pub struct Attached {
     exposed: Option<Exposed>,
 }
 
-// SAFETY: `base` is that of `memory`, or the object's own address, and is handed out only as
-// references to a `T` (`TxObject`).
+// SAFETY: `base` is handed out only as references to a `T` (`TxObject`).
 unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}

@@ -54,8 +54,7 @@ impl<T: Plain + Copy> TxCell<T> {
     }
 }
 
-// SAFETY: a T, which has whole words and so no padding behind it, and is changed by transactions
-// alone.
+// SAFETY: a T of whole words, changed by transactions alone.
 unsafe impl<T: Plain + Copy> Plain for TxCell<T> {
     const SHARED: bool = true;
     const ATOMICS: bool = false;

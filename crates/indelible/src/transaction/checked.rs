@@ -222,8 +222,7 @@ impl Drop for Words {
     }
 }
 
-// SAFETY: relaxed atomics of the words themselves; a pair that is not whole is told as damaged. The
-// owner of a stripe alone stores.
+// SAFETY: relaxed atomics of the words themselves; a pair that is not whole is told as damaged.
 unsafe impl Memory for Words {
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {

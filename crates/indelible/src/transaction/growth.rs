@@ -110,7 +110,7 @@ impl Attached {
         for at in end..end.next_multiple_of(PAGE) {
             let byte = self.base().cast_mut().wrapping_add(at);
             // SAFETY: in the last page of the view, behind all cells; no other thread runs a
-            // transaction, which could read its word.
+            // transaction.
             let byte = unsafe { AtomicU8::from_ptr(byte) };
             if byte.load(Ordering::Relaxed) != 0 {
                 byte.store(0, Ordering::Relaxed);

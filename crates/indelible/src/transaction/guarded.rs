@@ -134,8 +134,7 @@ fn publish(
     link: &Link,
     token: &str,
 ) -> io::Result<()> {
-    // Rule G4 of docs/protocol.md: commits after the epoch's gate see this, and wait for an epoch
-    // of their own.
+    // Rule G4 of docs/protocol.md: commits after the epoch's gate see this.
     demand.set_budget(Some(0));
     let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
     let done = || format!("published {token} {bytes} {}\n", begin.elapsed().as_nanos());

@@ -210,8 +210,7 @@ impl TxHeap {
             let base = copy.as_ref().map_or(attached.base(), PlainWords::base);
             let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
             let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
-            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs, so
-            // that no thread stores to it (1).
+            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs (1).
             let raw = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
             look(&raw)
         });

@@ -124,9 +124,8 @@ impl Home {
         if !fits || !offset.is_multiple_of(align_of::<T>() as u64) {
             return Err(self.stray(offset));
         }
-        // SAFETY: in the view, which is there as long as it is borrowed (2); aligned, as views
-        // begin at pages; cells alone, which are values with any bytes, and that transactions alone
-        // access (1, 3).
+        // SAFETY: in the view, which is there as long as it is borrowed (2); aligned; cells alone,
+        // that transactions alone access (1, 3).
         Ok(unsafe { &*self.attached.base().add(offset as usize).cast::<T>() })
     }
 

@@ -79,8 +79,7 @@ impl Drop for Member {
         let _rest = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {
-                // An action on commit began another transaction first: waits for this thread's
-                // commits cover both.
+                // An action on commit began another transaction first.
                 Some(Some(first)) => first.own().note(thread.own().last()),
                 Some(empty) => return empty.replace(thread),
                 None => {}

@@ -79,8 +79,7 @@ pub struct TxObject<T> {
     root: PhantomData<T>,
 }
 
-// SAFETY: references to the `T` are shared among threads, whose values are those of any thread;
-// transactions take care of its cells.
+// SAFETY: the `T`'s values are those of any thread; transactions take care of its cells.
 unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
@@ -159,9 +158,9 @@ impl<T: Plain> TxObject<T> {
     /// The value at the object's start.
     #[must_use]
     pub fn root(&self) -> &T {
-        // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as
-        // `self` is; no atomics, and transactions alone change its cells (1, 3). With check words
-        // it has cells alone, and is at an address without access (6).
+        // SAFETY: large enough, aligned, any bit pattern is a T, and mapped as long as `self` is;
+        // no atomics, and transactions alone change its cells (1, 3), which lie elsewhere with
+        // check words (6).
         unsafe { &*self.attached.base().cast::<T>() }
     }
 

@@ -96,8 +96,8 @@ impl OpenTx {
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
         let from = self.place(address, into.len())?;
         self.step(|running| {
-            // SAFETY: bytes of an object that stays attached as long as the transaction has it (2),
-            // whole words of which are there, and transactions alone access them (1).
+            // SAFETY: whole words of an object that stays attached as long as the transaction has
+            // it (2); transactions alone access them (1).
             unsafe {
                 match into.len() {
                     8 => into.copy_from_slice(&running.load(at::<u64>(from))?.to_ne_bytes()),

@@ -237,8 +237,8 @@ impl Tx<'_> {
         // SAFETY: the bytes of a value that is zeroed.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
-        // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2),
-        // and that transactions alone change (1).
+        // SAFETY: whole words of a cell that the transaction has borrowed (2), and that
+        // transactions alone change (1).
         let read = unsafe {
             match <&mut [u8; 8]>::try_from(&mut *bytes) {
                 Ok(word) => self.running.load_word(from.cast()).map(|bits| *word = bits.to_ne_bytes()),

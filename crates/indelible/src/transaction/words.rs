@@ -68,8 +68,8 @@ impl<'a, 't> ObjectWords<'a, 't> {
 
     fn store_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Cause> {
         let to = self.place(offset, bytes.len())?;
-        // SAFETY: in an object of the transaction, which it has borrowed (2), and that transactions
-        // alone change (1); mapped for storing.
+        // SAFETY: in an object that the transaction has borrowed (2), and that transactions alone
+        // change (1); mapped for storing.
         let stored = unsafe { self.running.store_bytes(to, bytes) };
         self.step(stored)
     }

@@ -71,8 +71,7 @@ impl Image {
     ) -> Result<T, HeapError> {
         let len = (size as usize).min(self.len);
         let extent = Extent { base: self.at, len, writable: false, marks: None, reach: 0 };
-        // SAFETY: mapped (1) until `f` is done; no thread stores to it meanwhile, as the image is
-        // borrowed (2).
+        // SAFETY: mapped (1) until `f` is done; the image is borrowed (2).
         let heap = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
         f(&heap, self.at.addr().get())
     }

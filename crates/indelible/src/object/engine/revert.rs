@@ -25,8 +25,7 @@ impl Undo {
         let bytes = shadow.page_bytes(self.page).cast_mut();
         each_run(self.lines, |first, count| {
             let (at, len) = (first * LINE, count * LINE);
-            // SAFETY: lines of a page of the shadow, which the caller of `revert` has exclusively;
-            // the image lies outside.
+            // SAFETY: lines of a page of the shadow, which the caller of `revert` has exclusively.
             unsafe {
                 match &self.then {
                     Some(then) => bytes.add(at).copy_from_nonoverlapping(then.0.as_ptr().add(at), len),

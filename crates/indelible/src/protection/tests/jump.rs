@@ -5,8 +5,7 @@ use std::ffi::c_void;
 #[repr(C, align(16))]
 struct Buffer([u64; 32]);
 
-// Calls `body(argument)`; returns 0, or 1 after a jump to the buffer. Assembly, as Rust has no
-// functions that return twice.
+// In assembly: Rust has no functions that return twice. Returns 1 after a jump to the buffer.
 std::arch::global_asm!(
     ".globl indelible_test_call",
     "indelible_test_call:",
@@ -88,8 +87,7 @@ fn a_jump_is_made_up_for_by_closing_all() {
         let (_range, _outer) = (memory.add(&domain), outer.add(&entered));
         // SAFETY: a handler of this test's alone, for this thread's signal.
         unsafe { libc::signal(libc::SIGUSR2, jumps_out_of_a_handler as *const () as usize) };
-        // A handler begins with everything closed, if there are keys, and a jump out of it keeps
-        // that.
+        // A jump out of a handler keeps its closed domains.
         let (closed, opened) = (Protection::None, Protection::ReadWrite);
         let interrupted = if means == Means::Keys { (closed, closed) } else { (opened, Protection::Read) };
         for (body, left, found) in [
