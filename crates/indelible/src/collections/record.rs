@@ -176,9 +176,6 @@ impl Heap {
 
 impl ReadHeap {
     /// As [`Heap::find_record`].
-    ///
-    /// # Errors
-    /// As for [`Heap::find_record`].
     pub fn find_record(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
         let refused = |error| self.object().error(USE, Cause::Heap(error));
         let layout = layout_of(name, ty).map_err(refused)?;

@@ -152,9 +152,6 @@ impl Heap {
     }
 
     /// As [`root_ref`](Heap::root_ref), for storing.
-    ///
-    /// # Errors
-    /// As for [`root_ref`](Heap::root_ref).
     pub fn root_mut<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<&'h mut T> {
         Ok(self.root_and_heap_of(name)?.0)
     }
@@ -343,9 +340,6 @@ impl ReadHeap {
 
     /// As [`root_ref`](ReadHeap::root_ref), of a type that threads cannot share, such as one with
     /// [`PRc`](super::PRc).
-    ///
-    /// # Errors
-    /// As for [`root_ref`](ReadHeap::root_ref).
     pub fn root_alone<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<&'h T> {
         self.value_of(name)
     }

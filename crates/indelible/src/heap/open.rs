@@ -16,9 +16,6 @@ impl Heap {
     }
 
     /// As [`open_or_format`](Heap::open_or_format), with options.
-    ///
-    /// # Errors
-    /// As for [`open_or_format`](Heap::open_or_format).
     pub fn open_or_format_with(object: Object, options: HeapOptions) -> Result<Heap> {
         match object.as_slice().iter().take(4096).all(|byte| *byte == 0) {
             true => Heap::format_with(object, options),
@@ -66,9 +63,6 @@ impl Pool {
     }
 
     /// As [`heap`](Pool::heap), with options, which decide whether it grows.
-    ///
-    /// # Errors
-    /// As for [`heap`](Pool::heap).
     pub fn heap_with(&self, name: &str, size: u64, options: HeapOptions) -> Result<Heap> {
         let attach = || self.attach_as(name, b"", Finding::Typed);
         let object = match attach() {

@@ -39,9 +39,6 @@ impl Heap {
     }
 
     /// Makes all stores since the last psync durable as one step: see [`Object::psync`].
-    ///
-    /// # Errors
-    /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.audited()?;
         self.object.psync()
@@ -54,9 +51,6 @@ impl Heap {
     }
 
     /// Whether a detach now would lose stores: see [`Object::is_unsynced`].
-    ///
-    /// # Errors
-    /// As for [`Object::is_unsynced`].
     pub fn is_unsynced(&mut self) -> Result<bool> {
         self.object.is_unsynced()
     }

@@ -78,9 +78,6 @@ impl Heap {
     }
 
     /// As [`format`](Heap::format), with options.
-    ///
-    /// # Errors
-    /// As for [`format`](Heap::format).
     pub fn format_with(mut object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: mapped for writing until the object is dropped, after the heap; only this heap
         // refers to its bytes.
@@ -100,9 +97,6 @@ impl Heap {
     }
 
     /// As [`open`](Heap::open), with options.
-    ///
-    /// # Errors
-    /// As for [`open`](Heap::open).
     pub fn open_with(object: Object, options: HeapOptions) -> Result<Heap> {
         // SAFETY: as for `format_with`.
         let result = unsafe { RawHeap::open(&extent(&object), options) };
@@ -240,9 +234,6 @@ impl Heap {
     }
 
     /// Grows the object and its heap, to whole pages: see [`Object::grow`].
-    ///
-    /// # Errors
-    /// As for [`Object::grow`].
     pub fn grow(&mut self, size: u64) -> Result<()> {
         self.object.grow(size.next_multiple_of(PAGE as u64))?;
         // SAFETY: the range that is mapped now.

@@ -136,9 +136,6 @@ impl Log {
 
     /// As [`collect`](Self::collect); `each` sees each message as it is appended, before it is
     /// durable.
-    ///
-    /// # Errors
-    /// As for [`collect`](Self::collect).
     pub fn collect_each(
         &mut self,
         consumer: &mut Consumer,

@@ -25,9 +25,6 @@ impl Pool {
     }
 
     /// As [`attach`](Pool::attach), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach`](Pool::attach).
     pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
         self.attach_as(name, key, Finding::Pool)
     }
@@ -50,9 +47,6 @@ impl Pool {
     }
 
     /// As [`create_attached`](Pool::create_attached), with options.
-    ///
-    /// # Errors
-    /// As for [`create_attached`](Pool::create_attached).
     pub fn create_attached_with(&self, name: &str, options: &CreateOptions) -> Result<Object> {
         self.create_attached_as(name, options, Finding::Pool)
     }
@@ -90,9 +84,6 @@ impl Pool {
     }
 
     /// As [`attach_read`](Pool::attach_read), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach_read`](Pool::attach_read).
     pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key, None)?)));
@@ -126,9 +117,6 @@ impl Pool {
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach_snapshot`](Pool::attach_snapshot).
     pub fn attach_snapshot_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
         self.attach_beside(name, Follows::new(key, Addresses::Own, None))
     }

@@ -10,9 +10,6 @@ impl Object {
     /// As [`psync`](Object::psync), while other threads store: a consistent cut. Their stores wait,
     /// or belong to the next psync; a system call that stores to a protected page fails with
     /// `EFAULT`.
-    ///
-    /// # Errors
-    /// As for [`psync`](Object::psync).
     pub fn psync_cut(&self) -> Result<()> {
         self.cut(false, &mut Unknown, || {})
     }

@@ -38,9 +38,6 @@ fn first_pages(range: Range<usize>, pages: Option<usize>) -> Range<usize> {
 
 impl ReadObject {
     /// As [`Object::prefault`].
-    ///
-    /// # Errors
-    /// As for [`Object::prefault`].
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
         let range = first_pages(range, self.limit());
         prefault(range, self.len(), |pages| self.prefault_piece(pages))

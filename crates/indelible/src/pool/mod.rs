@@ -170,9 +170,6 @@ impl Pool {
     }
 
     /// As [`create`](Pool::create), with options.
-    ///
-    /// # Errors
-    /// As for [`create`](Pool::create).
     pub fn create_with(&self, name: &str, options: &CreateOptions) -> Result<()> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| {
@@ -197,9 +194,6 @@ impl Pool {
     }
 
     /// As [`destroy`](Pool::destroy), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`destroy`](Pool::destroy).
     pub fn destroy_with_key(&self, name: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let destroy = || {
@@ -401,9 +395,6 @@ impl PoolOptions {
 
     /// As [`on_device`](PoolOptions::on_device), with a file's path, device and inode. For tests;
     /// not part of the stable interface.
-    ///
-    /// # Errors
-    /// As for [`on_device`](PoolOptions::on_device).
     #[doc(hidden)]
     pub fn on_file(
         &self,

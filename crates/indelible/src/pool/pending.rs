@@ -76,9 +76,6 @@ impl Pool {
 
     /// As [`recover`](Pool::recover), of one process's memory, by its number: `Held` if a process
     /// has it. For the guard.
-    ///
-    /// # Errors
-    /// As for [`recover`](Pool::recover).
     #[doc(hidden)]
     pub fn recover_memory(&self, number: u64) -> Result<u64> {
         self.inner

@@ -59,9 +59,6 @@ pub unsafe fn psync(address: *const u8) -> Result<()> {
 
 /// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. A
 /// heap operation is in the cut as a whole, or not at all.
-///
-/// # Errors
-/// As for [`psync`].
 pub fn psync_cut(address: *const u8) -> Result<()> {
     each("psync", &[address], true)
 }

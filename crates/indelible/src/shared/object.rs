@@ -43,9 +43,6 @@ impl Pool {
     }
 
     /// As [`attach_shared`](Pool::attach_shared), with a write key.
-    ///
-    /// # Errors
-    /// As for [`attach_shared`](Pool::attach_shared).
     pub fn attach_shared_with_key(&self, name: &str, key: &[u8]) -> Result<SharedObject> {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| Memory::attach(inner, name, key));

@@ -50,9 +50,6 @@ impl Producer {
     }
 
     /// As [`send`](Self::send), assembled from parts after its slot is claimed.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
     pub fn send_parts<'p>(
         &mut self,
         parts: impl IntoIterator<Item = &'p [u8]>,
@@ -76,9 +73,6 @@ impl Producer {
     }
 
     /// As [`send`](Self::send), of a value's bytes.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
     pub fn send_value<T: Plain>(&mut self, value: &T, timeout: Option<Duration>) -> Result<Option<u64>> {
         self.send(bytes_of(value), timeout)
     }

@@ -47,9 +47,6 @@ impl Space {
 
     /// As [`far`](Space::far), through a new entry: [`retarget`](Space::retarget) of it moves only
     /// this pointer and its copies.
-    ///
-    /// # Errors
-    /// As for [`far`](Space::far).
     pub fn private_far<T>(
         &mut self,
         home: &[u8; 16],
@@ -66,9 +63,6 @@ impl Space {
 
     /// As [`far`](Space::far), through an entry for any object that it names, even by a name
     /// resolved on use.
-    ///
-    /// # Errors
-    /// As for [`far`](Space::far).
     pub fn far_by<T>(&mut self, home: &[u8; 16], entry: &FarEntry, pointer: Far<T>) -> Result<Far<T>> {
         let attached = self.here_mut(home, MAKE)?;
         let index = attached.heap_mut(MAKE)?.far_index(entry)?;

@@ -60,9 +60,6 @@ impl Space {
 
 impl<'s> Home<'s> {
     /// The target of a pointer in this object: see [`Space::get`].
-    ///
-    /// # Errors
-    /// As for [`Space::get`].
     #[inline]
     pub fn get<T: Plain>(self, pointer: Far<T>) -> Result<At<'s, T>> {
         At::new(self.space, self.attached, pointer)

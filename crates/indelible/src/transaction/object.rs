@@ -98,9 +98,6 @@ impl Pool {
     }
 
     /// As [`attach_transactional`](Pool::attach_transactional), for an object with a key.
-    ///
-    /// # Errors
-    /// As for [`attach_transactional`](Pool::attach_transactional).
     pub fn attach_transactional_with_key<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
         self.attach_tx(name, key, false)
     }
@@ -127,9 +124,6 @@ impl Pool {
     /// # assert_eq!(sessions.pending(), indelible::Pending::default());
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Errors
-    /// As for [`attach_transactional`](Pool::attach_transactional).
     pub fn attach_with_on_demand<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
         self.attach_tx(name, key, true)
     }

@@ -68,9 +68,6 @@ impl Pool {
 impl<T: crate::Plain> TxObject<T> {
     /// As [`Pool::scrub`], of an attached object's words in memory; other transactions may use it
     /// meanwhile.
-    ///
-    /// # Errors
-    /// As for [`Pool::scrub`].
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         scrub(self, progress)
     }
@@ -79,9 +76,6 @@ impl<T: crate::Plain> TxObject<T> {
 impl TxHeap {
     /// As [`Pool::scrub`], of an attached heap's words in memory; other transactions may use it
     /// meanwhile.
-    ///
-    /// # Errors
-    /// As for [`Pool::scrub`].
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         scrub(self, progress)
     }

@@ -130,9 +130,6 @@ impl View {
 
     /// As [`set`](View::set), for an object attached with the view: all of these in one step of the
     /// pool.
-    ///
-    /// # Errors
-    /// As for [`set`](View::set).
     pub fn set_at_once(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
         self.put(slot, target, rights, true)
     }

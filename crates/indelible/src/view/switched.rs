@@ -72,9 +72,6 @@ impl SwitchedView {
 
     /// As [`attach`](SwitchedView::attach), by page protection even if there are protection keys,
     /// for a program that needs those. Rights are then those of all threads.
-    ///
-    /// # Errors
-    /// As for [`attach`](SwitchedView::attach).
     pub fn attach_by_pages<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<SwitchedView> {
         SwitchedView::attach_by(pool, name, contexts, Means::Mprotect)
     }
@@ -103,9 +100,6 @@ impl SwitchedView {
     }
 
     /// As [`within`](SwitchedView::within), for loads and stores.
-    ///
-    /// # Errors
-    /// As for [`within`](SwitchedView::within).
     pub fn within_mut<S: AsRef<str>, R>(
         &mut self,
         contexts: &[S],
@@ -196,26 +190,17 @@ impl SwitchedView {
     }
 
     /// See [`AttachedView::bring_all`].
-    ///
-    /// # Errors
-    /// As for [`AttachedView::bring_all`].
     pub fn bring_all(&self) -> Result<usize> {
         self.view.bring_all()
     }
 
     /// See [`AttachedView::adopt`]. Threads that are [inside](SwitchedView::enter) get no access to
     /// new classes.
-    ///
-    /// # Errors
-    /// As for [`AttachedView::adopt`].
     pub fn adopt(&mut self) -> Result<()> {
         self.view.adopt()
     }
 
     /// See [`AttachedView::psync`]. The thread need not be within a context.
-    ///
-    /// # Errors
-    /// As for [`AttachedView::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.view.psync()
     }
@@ -256,9 +241,6 @@ impl Within<'_> {
     }
 
     /// As [`SwitchedView::psync`].
-    ///
-    /// # Errors
-    /// As for [`AttachedView::psync`].
     pub fn psync(&mut self) -> Result<()> {
         self.inner().psync()
     }

@@ -56,9 +56,6 @@ type At<'t, K, V> = (TxPtr<Leaf<K, V>>, &'t Leaf<K, V>);
 
 impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     /// Whether it is empty.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         let Some(root) = tx.read(&self.root)?.some() else { return Ok(true) };
         is_bare(tx, tx.at(root)?)
@@ -101,18 +98,12 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     }
 
     /// The value of a key.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn get(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
         let cell = self.cell(tx, key)?;
         cell.map(|cell| tx.read(cell)).transpose()
     }
 
     /// The cell of a key's value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn cell<'t>(&self, tx: &mut Tx<'t>, key: K) -> Result<Option<&'t TxCell<V>>> {
         let hash = self.hash(tx, &key)?;
         let found = self.find(tx, &key, hash)?;
@@ -120,9 +111,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     }
 
     /// Sets a key's value; returns the former one.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn insert(&self, tx: &mut Tx<'_>, key: K, value: V) -> Result<Option<V>> {
         if tx.read(&self.root)?.is_null() {
             let root = tx.alloc_beside(self, Branch::bare())?;
@@ -181,9 +169,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     }
 
     /// Removes a key; returns its value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn remove(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
         let hash = self.hash(tx, &key)?;
         let Some(Found { mut path, link, leaf: Some((pointer, leaf)) }) = self.find(tx, &key, hash)? else {
@@ -227,9 +212,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     }
 
     /// Counts the keys.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn count(&self, tx: &mut Tx<'_>) -> Result<u64> {
         let mut count = 0;
         self.for_each(tx, |_, _, _| {
@@ -240,9 +222,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     }
 
     /// Removes all keys.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
         self.walk(tx, |tx, leaf| tx.free(leaf), |tx, branch| tx.free(branch))?;
         tx.write(&self.root, TxPtr::NULL)

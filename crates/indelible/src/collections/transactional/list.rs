@@ -23,26 +23,17 @@ struct Node<T> {
 
 impl<T: Value> TxList<T> {
     /// Whether it is empty.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(tx.read(&self.first)?.is_null())
     }
 
     /// Prepends a value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn push_front(&self, tx: &mut Tx<'_>, value: T) -> Result<()> {
         let first = tx.read(&self.first)?;
         self.link(tx, TxPtr::NULL, first, value)
     }
 
     /// Appends a value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn push_back(&self, tx: &mut Tx<'_>, value: T) -> Result<()> {
         let last = tx.read(&self.last)?;
         self.link(tx, last, TxPtr::NULL, value)
@@ -79,18 +70,12 @@ impl<T: Value> TxList<T> {
     }
 
     /// Removes the first value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn pop_front(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
         let first = tx.read(&self.first)?.some();
         first.map(|node| self.unlink(tx, node)).transpose()
     }
 
     /// Removes the last value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn pop_back(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
         let last = tx.read(&self.last)?.some();
         last.map(|node| self.unlink(tx, node)).transpose()
@@ -116,9 +101,6 @@ impl<T: Value> TxList<T> {
     }
 
     /// Removes values for which `keep` is false.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn retain(&self, tx: &mut Tx<'_>, mut keep: impl FnMut(T) -> bool) -> Result<()> {
         let (mut steps, mut at) = (Steps::of(tx, self)?, tx.read(&self.first)?);
         while let Some(node) = at.some() {
@@ -133,9 +115,6 @@ impl<T: Value> TxList<T> {
     }
 
     /// All values, in order.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn to_vec(&self, tx: &mut Tx<'_>) -> Result<Vec<T>> {
         let mut values = Vec::new();
         self.for_each(tx, |tx, value| {
@@ -146,9 +125,6 @@ impl<T: Value> TxList<T> {
     }
 
     /// Removes all values.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
         while self.pop_front(tx)?.is_some() {}
         Ok(())

@@ -34,9 +34,6 @@ type Link<K, V> = TxCell<TxPtr<Node<K, V>>>;
 
 impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     /// Whether it is empty.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(tx.read(&self.root)?.is_null())
     }
@@ -56,9 +53,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// The value of a key.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn get(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
         let Some(link) = self.find(tx, &key)? else { return Ok(None) };
         let node = tx.read(link)?;
@@ -66,9 +60,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// Sets a key's value; returns the former one.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn insert(&self, tx: &mut Tx<'_>, key: K, value: V) -> Result<Option<V>> {
         if let Some(link) = self.find(tx, &key)? {
             let node = tx.read(link)?;
@@ -127,9 +118,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// Removes a key; returns its value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn remove(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
         let Some(mut link) = self.find(tx, &key)? else { return Ok(None) };
         let pointer = tx.read(link)?;
@@ -178,9 +166,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     /// assert_eq!(sum, 21 + 31);
     /// # Ok(()) }
     /// ```
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn next(&self, tx: &mut Tx<'_>, from: Bound<K>) -> Result<Option<(K, V)>> {
         let fits = |key: &K| match &from {
             Bound::Included(from) => key >= from,
@@ -191,9 +176,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// The last key at or before a bound, with its value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn previous(&self, tx: &mut Tx<'_>, from: Bound<K>) -> Result<Option<(K, V)>> {
         let fits = |key: &K| match &from {
             Bound::Included(from) => key <= from,
@@ -230,9 +212,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// All keys with values, in order.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn to_vec(&self, tx: &mut Tx<'_>) -> Result<Vec<(K, V)>> {
         let (mut all, mut from, mut steps) = (Vec::new(), Bound::Unbounded, Steps::of(tx, self)?);
         while let Some((key, value)) = self.next(tx, from)? {
@@ -244,9 +223,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     }
 
     /// Removes all keys.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
         let (mut steps, root) = (Steps::of(tx, self)?, tx.read(&self.root)?);
         let mut left: Vec<_> = root.some().into_iter().collect();

@@ -24,17 +24,11 @@ struct Node<T> {
 
 impl<T: Value> TxQueue<T> {
     /// Whether it is empty.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(tx.read(&self.first)?.is_null())
     }
 
     /// Adds a value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn push(&self, tx: &mut Tx<'_>, value: T) -> Result<()> {
         let node = Node { next: TxCell::new(TxPtr::NULL), value: TxCell::new(value) };
         let node = tx.alloc_beside(self, node)?;
@@ -46,9 +40,6 @@ impl<T: Value> TxQueue<T> {
     }
 
     /// Removes the oldest value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn pop(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
         let Some(first) = tx.read(&self.first)?.some() else { return Ok(None) };
         let Node { next, value } = tx.at(first)?;
@@ -62,18 +53,12 @@ impl<T: Value> TxQueue<T> {
     }
 
     /// The oldest value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn peek(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
         let Some(first) = tx.read(&self.first)?.some() else { return Ok(None) };
         tx.read(&tx.at(first)?.value).map(Some)
     }
 
     /// All values, oldest first.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn to_vec(&self, tx: &mut Tx<'_>) -> Result<Vec<T>> {
         let (mut steps, mut at) = (Steps::of(tx, self)?, tx.read(&self.first)?);
         let mut values = Vec::new();
@@ -87,9 +72,6 @@ impl<T: Value> TxQueue<T> {
     }
 
     /// Removes all values.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
         while self.pop(tx)?.is_some() {}
         Ok(())

@@ -25,17 +25,11 @@ fn place(index: u64) -> (usize, u64, u64) {
 
 impl<T: Value> TxVec<T> {
     /// Number of values.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn len(&self, tx: &mut Tx<'_>) -> Result<u64> {
         tx.read(&self.len)
     }
 
     /// Whether it is empty.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(self.len(tx)? == 0)
     }
@@ -48,9 +42,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// The cell of a value. `None`: there are fewer.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn cell<'t>(&self, tx: &mut Tx<'t>, index: u64) -> Result<Option<&'t TxCell<T>>> {
         if index >= self.len(tx)? {
             return Ok(None);
@@ -60,18 +51,12 @@ impl<T: Value> TxVec<T> {
     }
 
     /// A value. `None`: there are fewer.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn get(&self, tx: &mut Tx<'_>, index: u64) -> Result<Option<T>> {
         let cell = self.cell(tx, index)?;
         cell.map(|cell| tx.read(cell)).transpose()
     }
 
     /// Changes a value. `false`: there are fewer.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn set(&self, tx: &mut Tx<'_>, index: u64, value: T) -> Result<bool> {
         match self.cell(tx, index)? {
             Some(cell) => tx.write(cell, value).map(|()| true),
@@ -80,9 +65,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// Appends a value.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn push(&self, tx: &mut Tx<'_>, value: T) -> Result<()> {
         let len = self.len(tx)?;
         let slot = match self.slot(tx, len)? {
@@ -100,9 +82,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// Removes the last value; the room stays.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn pop(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
         let Some(last) = self.len(tx)?.checked_sub(1) else { return Ok(None) };
         let value = self.get(tx, last)?;
@@ -111,9 +90,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// Removes a value, and puts the last in its place. `None`: there are fewer.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn swap_remove(&self, tx: &mut Tx<'_>, index: u64) -> Result<Option<T>> {
         let Some(taken) = self.get(tx, index)? else { return Ok(None) };
         if let Some(last) = self.pop(tx)? {
@@ -123,9 +99,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// All values.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn to_vec(&self, tx: &mut Tx<'_>) -> Result<Vec<T>> {
         let (len, mut values) = (self.len(tx)?, Vec::new());
         for index in 0..len {
@@ -135,9 +108,6 @@ impl<T: Value> TxVec<T> {
     }
 
     /// Removes all values, and frees their room.
-    ///
-    /// # Errors
-    /// See the [module](super).
     pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
         for cell in &self.segments {
             if let Some(segment) = tx.read(cell)?.some() {

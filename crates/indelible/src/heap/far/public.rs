@@ -134,27 +134,18 @@ impl Heap {
 
 impl ReadHeap {
     /// As [`Heap::far_entry`].
-    ///
-    /// # Errors
-    /// As for [`Heap::far_entry`].
     pub fn far_entry(&self, index: u32) -> Result<FarEntry> {
         let wrong = |error| self.object().error("look up a far pointer of", Cause::Heap(error));
         self.raw().far_entry(index).map_err(wrong)
     }
 
     /// As [`Heap::far_entries`].
-    ///
-    /// # Errors
-    /// As for [`Heap::far_entries`].
     pub fn far_entries(&self) -> Result<Vec<(u32, FarEntry)>> {
         let wrong = |error| self.object().error("list the entries for other objects of", Cause::Heap(error));
         self.raw().far_entries().map_err(wrong)
     }
 
     /// As [`Heap::far_pointers`].
-    ///
-    /// # Errors
-    /// As for [`Heap::far_pointers`].
     pub fn far_pointers(&self) -> Result<Vec<FarPointer>> {
         let wrong = |error| self.object().error("find the far pointers of", Cause::Heap(error));
         sound(&self.check()).map_err(wrong)?;
