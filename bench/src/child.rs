@@ -113,7 +113,6 @@ fn fill(path: &Path, lane: u64, pages: u64) -> Result<()> {
     let mut object = pool.attach(OBJECT)?;
     let all = pages_for(lane);
     whole(&mut object, all, 1)?;
-    // Enlarges the lane to the needed size.
     whole(&mut object, all, 2)?;
     if pages < all {
         object.checkpoint()?;

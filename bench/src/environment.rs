@@ -158,7 +158,6 @@ impl Scratch {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        // Another run may take a new folder for a stale one.
         for number in 0..16 {
             let path = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
             match std::fs::create_dir(&path) {

@@ -155,7 +155,6 @@ mod tests {
         for model in Model::all().unwrap() {
             assert!(model.speed.read > Duration::ZERO, "{}", model.name);
         }
-        // Sources other than assumptions can be looked up.
         for (short, text) in SHIPPED {
             let file: Parameters = toml::from_str(text).unwrap();
             assert!(file.sources["read_ns"].contains("https://"), "{short}");

@@ -3,7 +3,6 @@
 use indelible::Object;
 
 pub const PAGE: usize = 4096;
-/// A piece of a sparse object is allocated at once.
 const PIECE: u64 = 16;
 /// Bounds a sparse object's memory.
 const PIECES: u64 = 8192;

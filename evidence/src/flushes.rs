@@ -118,7 +118,6 @@ fn next(pid: Pid) -> Result<Option<Seen>> {
     let word = |at: u64| ptrace::read(pid, at as ptrace::AddressType).map(i64::to_le_bytes);
     let mut code = [0; 16];
     code[..8].copy_from_slice(&word(at)?);
-    // It may be the last one of its page.
     code[8..].copy_from_slice(&word(at + 8).unwrap_or_default());
     Ok(decode(&code))
 }

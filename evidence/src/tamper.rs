@@ -152,7 +152,6 @@ fn renamed(path: &Path, bytes: &mut Vec<u8>, objects: [&Located; 2]) -> Result<(
 }
 
 fn look(path: &Path, keys: &Keys, what: &str, counts: &mut BTreeMap<String, u64>) -> Result<()> {
-    // A refused pool shows nothing.
     let Ok(pool) = options().open(path) else {
         add(counts, "pools that were refused", 1);
         return Ok(());

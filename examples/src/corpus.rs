@@ -5,13 +5,11 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Corpus {
-    /// Requested folders and files, without symbolic links.
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) files: Vec<(PathBuf, Version)>,
     pub(crate) unreadable: u64,
 }
 
-/// Documents of this project and the system.
 pub(crate) fn default_folders() -> Vec<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let system = Path::new("/usr/share/doc");

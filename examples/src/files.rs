@@ -19,7 +19,6 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// A missing file is made, of zeros.
     pub(crate) fn open(path: &Path) -> Result<MappedFile> {
         let named = || format!("file {}", path.display());
         let options = File::options().read(true).write(true).create(true).truncate(false).open(path);
@@ -54,7 +53,6 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Writes all bytes to the file, in no order.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(self.bytes.flush()?)
     }

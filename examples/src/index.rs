@@ -132,7 +132,6 @@ impl Fuse {
     }
 }
 
-/// Kills this process by SIGKILL.
 pub(crate) fn kill_self() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);

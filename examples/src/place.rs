@@ -3,7 +3,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
 use std::path::{Path, PathBuf};
 
-/// The object's first size; it grows.
 const FIRST: u64 = 1 << 20;
 
 #[derive(clap::Args, Clone)]
@@ -82,7 +81,6 @@ impl Place {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             done => return Ok(done?),
         }
-        // Room for growth costs only addresses.
         let options = CreateOptions::new(FIRST).reach(pool_size);
         unless(ErrorKind::Exists, pool.create_with(&self.name, &options))?;
         Ok(pool.attach(&self.name)?)

@@ -84,7 +84,6 @@ pub(crate) fn digest(text: &[u8]) -> Digest {
     digest
 }
 
-/// The present file's version and words; `None` without text.
 pub(crate) fn read(path: &Path) -> io::Result<(Version, Option<Digest>)> {
     let mut file = File::open(path)?;
     let version = version(&file.metadata()?);

@@ -121,7 +121,6 @@ fn on(
     section: &mut Section,
     missing: &mut BTreeMap<&'static str, String>,
 ) -> Result<()> {
-    // The disk's time dominates: two rates suffice.
     let rates: &[u32] = if medium == Medium::File || environment.quick { &RATES[2..] } else { &RATES };
     let repeats = if environment.quick || environment.paper_sizes || medium == Medium::File { 1 } else { 3 };
     let kernels = kernels(environment);

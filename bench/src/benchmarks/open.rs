@@ -201,7 +201,6 @@ fn on(environment: &Environment, medium: Medium, numbers: &[u64], section: &mut 
     Ok(())
 }
 
-/// Slowdown that does not count as growth.
 const GROWTH: f64 = 1.5;
 
 fn goals(medium: Medium, sites: &[Site], section: &mut Section) {

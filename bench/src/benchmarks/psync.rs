@@ -15,7 +15,6 @@ use std::time::Duration;
 
 const SIZES: [u64; 4] = [1 << 20, 256 << 20, 4 << 30, 64 << 30];
 const COUNTS: [usize; 5] = [1, 10, 100, 1000, 10_000];
-/// Objects up to this size are dense.
 const WHOLE: u64 = 256 << 20;
 const POOL: u64 = 80 << 30;
 const FLOOR_RANGE: usize = 1 << 20;

@@ -147,7 +147,6 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Returns the sum of the counts per second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;

@@ -12,7 +12,6 @@ struct Own(Pool);
 /// The length's place; the bytes follow.
 const HEAD: usize = 64;
 
-/// A quarter more than the file.
 fn capacity(len: usize) -> u64 {
     (HEAD + len + len / 4) as u64
 }

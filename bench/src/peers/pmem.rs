@@ -187,7 +187,6 @@ impl Pmem {
         unsafe {
             match &result {
                 Ok(_) => (self.commit)(),
-                // A failed function of the library aborted it already.
                 Err(error) if error.is::<Refused>() => {}
                 Err(_) => (self.abort)(libc::ECANCELED),
             }

@@ -10,7 +10,6 @@ use std::time::Instant;
 struct Entry {
     name: String,
     size: usize,
-    /// The key of its content, new at each creation.
     key: u64,
     len: usize,
 }

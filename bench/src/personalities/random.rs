@@ -27,7 +27,6 @@ mod tests {
         let mean = sizes.iter().sum::<f64>() / f64::from(count);
         let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / f64::from(count);
         assert!((mean / 16_384.0 - 1.0).abs() < 0.01, "{mean}");
-        // The mean's square over the shape.
         assert!((variance / (16_384.0_f64.powi(2) / 1.5) - 1.0).abs() < 0.03, "{variance}");
     }
 }

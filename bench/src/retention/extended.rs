@@ -72,7 +72,6 @@ fn link<C>(extensions: &Extensions<'_, C>) -> u64 {
     unsafe { std::ptr::from_ref(extensions).cast::<u64>().read() }
 }
 
-/// The keys in a value's extension, unchecked.
 #[inline]
 unsafe fn unchecked<C, const N: usize>(extensions: &Extensions<'_, C>) -> [u64; N] {
     let block = std::ptr::with_exposed_provenance::<u8>(link(extensions) as usize);

@@ -85,7 +85,6 @@ fn value(key: u64) -> u64 {
     !key
 }
 
-/// The paper's operation: a search, then a removal or insertion.
 #[inline]
 fn operate<S: Space, E: Entry<S>, M: Map<S, E>>(map: M, key: u64, space: &mut S) {
     // SAFETY: a map of the space.

@@ -16,7 +16,6 @@ const SKEW: f64 = 0.99;
 pub struct Workload {
     pub name: &'static str,
     shares: [u64; 5],
-    /// Newer rows, not fixed ones, are read more often.
     latest: bool,
 }
 

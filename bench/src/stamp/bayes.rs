@@ -86,7 +86,6 @@ impl Kernel for Bayes {
             let own = worker.atomically(|tx| tx.get(parents(variable)))? | 1 << parent;
             let score = self.0.score(variable, own);
             worker.atomically(|tx| {
-                // A concurrent change may have made that a circle.
                 let network = self.network(tx)?;
                 if depends(&network, variable, parent) {
                     return Ok(());

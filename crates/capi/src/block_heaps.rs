@@ -69,7 +69,6 @@ pub(crate) extern "C" fn root(words: *const Words, beside: usize, name: *const c
     })
 }
 
-/// Its error says which limit was met.
 pub(crate) extern "C" fn grow(address: usize, needed: usize) -> usize {
     let before = blocks::size(address).unwrap_or(0);
     guarded(before, || Ok(blocks::grow(address, needed)?))

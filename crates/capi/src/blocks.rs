@@ -12,7 +12,6 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
-/// How libpmo-tm gives objects back, by address.
 static ATTACHED: Mutex<BTreeMap<usize, extern "C" fn(usize) -> c_int>> = Mutex::new(BTreeMap::new());
 
 extern "C" fn expose() {

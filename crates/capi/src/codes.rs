@@ -4,7 +4,6 @@
 use std::ffi::CStr;
 
 pub(crate) const ARGUMENT: i32 = 1000;
-/// A root has another type than the program wants.
 pub(crate) const ROOT_TYPE: i32 = indelible::ErrorKind::RootType as i32;
 pub(crate) const INTERNAL: i32 = 1001;
 

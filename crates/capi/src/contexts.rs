@@ -9,7 +9,6 @@ use std::ffi::{c_char, c_int, c_uint};
 const NAME: &str = "name of the security context";
 const OBJECT: &str = "name of the object";
 
-/// Kinds of entries, as the header has them.
 const ALLOW: c_uint = 1;
 const MASK: c_uint = 2;
 const DELEGATE: c_uint = 3;

@@ -141,8 +141,6 @@ impl Words {
         unsafe { self.of_type(nested, depth + 1) }
     }
 
-    /// In the order of their offsets.
-    ///
     /// # Safety
     /// As for [`describe`], of the fields.
     unsafe fn fields(
@@ -243,7 +241,6 @@ impl Words {
         }
     }
 
-    /// A number of a known name, or opaque bytes.
     fn bytes(&mut self, name: &str, size: usize, align: usize) {
         match number(name) {
             Some((word, bytes)) if bytes == size && align.min(bytes) == bytes => {
@@ -371,7 +368,6 @@ mod tests {
         let words = self::words("struct list", (48, 8), &fields);
         // The first pointer, the array's four with one number, and the one with a target.
         assert!(words.starts_with(&format!("{own}-> 2 node:24:8 {{")), "{words}");
-        // A type of its own, as in C++.
         let far =
             leaked("far pointer", 8, 6, vec![Field { nested: Some(node), ..field("target", "", 0, 24) }]);
         assert!(described(far).unwrap().starts_with("far void -> 0 node:24:8 {"));

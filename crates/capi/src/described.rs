@@ -15,7 +15,6 @@ pub(crate) struct Described {
     pub(crate) align: usize,
 }
 
-/// Bytes of a type's name in a root, at most.
 const NAME: usize = 255;
 
 impl Described {

@@ -1,6 +1,5 @@
 //! Numbers of C and C++ by name, for descriptions of types.
 
-/// Names, words and sizes of numbers on 64-bit Linux.
 const NUMBERS: [(&str, &str, usize); 58] = [
     ("bool", "bool", 1),
     ("_Bool", "bool", 1),

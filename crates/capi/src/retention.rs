@@ -194,8 +194,6 @@ impl Opening<'_> {
         }
     }
 
-    /// The last version, and the values before it with their converters.
-    ///
     /// # Safety
     /// See the header.
     unsafe fn last_version<'c>(
@@ -297,8 +295,6 @@ impl Opening<'_> {
     }
 }
 
-/// Frees blocks without a root, as far as possible.
-///
 /// # Errors
 /// The first failure. The root keeps its new value.
 ///

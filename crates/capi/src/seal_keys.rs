@@ -16,7 +16,6 @@ use std::time::{Duration, UNIX_EPOCH};
 #[allow(non_camel_case_types)]
 pub struct pmo_seal_key(());
 
-/// Keys by handle, and the newest handle.
 static KEYS: Mutex<(BTreeMap<usize, SealKey>, usize)> = Mutex::new((BTreeMap::new(), 0));
 
 fn keys<R>(f: impl FnOnce(&mut (BTreeMap<usize, SealKey>, usize)) -> R) -> R {

@@ -19,7 +19,6 @@ pub struct pmo_tx(());
 
 pub(crate) const ALIGN: usize = 16;
 
-/// Handles that a thread takes at a time.
 const HANDLES: usize = 1 << 24;
 static NEXT: AtomicUsize = AtomicUsize::new(HANDLES);
 

@@ -15,11 +15,9 @@ const CONTEXT: &str = "name of a security context";
 
 struct Views {
     attached: BTreeMap<([u8; 16], String), Attached>,
-    /// The view that `pmo run` named, and its state after a death.
     started: Option<(Pool, String, Option<Resumed>)>,
 }
 
-/// With contexts of the process, or of threads.
 enum Attached {
     Process(AttachedView),
     Threads(SwitchedView),
@@ -57,7 +55,6 @@ impl Attached {
 }
 
 thread_local! {
-    /// The contexts of this thread, in the order of entry.
     static INSIDE: RefCell<Vec<Inside>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -200,7 +200,6 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// A broken pipe is no failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

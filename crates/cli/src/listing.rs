@@ -19,7 +19,6 @@ pub fn each(
         return every(pool.list().named(move |name| glob.matches(name)), damaged, look);
     };
     match pool.stat(name) {
-        // A listed ID is no matching name.
         Ok(stat) if stat.name != name => Ok(()),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BadName) => Ok(()),
         found => every([found], damaged, &mut look),

@@ -21,7 +21,6 @@ pub fn steps(what: &'static str) -> ProgressBar {
 }
 
 fn bar(what: &'static str, total: u64, template: &str) -> ProgressBar {
-    // Draws only on a terminal.
     let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(total), target);
     if let Ok(style) = ProgressStyle::with_template(template) {

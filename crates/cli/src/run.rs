@@ -42,7 +42,6 @@ fn begin(global: &Global) -> Context {
     Context::new(global, command_lines)
 }
 
-/// Inserts the pool of PMO_POOL if an argument is missing.
 fn with_default_pool(error: Error, arguments: &[OsString]) -> std::result::Result<Cli, Error> {
     if error.kind() != ErrorKind::MissingRequiredArgument || default_pool().is_none() {
         return Err(error);
@@ -54,7 +53,6 @@ fn with_default_pool(error: Error, arguments: &[OsString]) -> std::result::Resul
     };
     let found = find(&arguments[at + 1]).filter(|found| !NO_POOL.contains(&found.get_name()));
     let Some(found) = found else { return Err(error) };
-    // After the command, or the subcommand.
     let nested = usize::from(found.has_subcommands());
     let mut completed = arguments.to_vec();
     completed.insert((at + 2 + nested).min(completed.len()), "-".into());
@@ -68,7 +66,6 @@ fn finish<P>(
 ) -> u8 {
     let result = match parsed {
         Ok(parsed) => work(parsed),
-        // Help and version are no failures.
         Err(error) if error.use_stderr() && arguments.iter().any(|argument| argument == "--json") => {
             terminal::set(Style { json: true, ..Style::default() });
             Err(Failure::usage(&error.to_string()))

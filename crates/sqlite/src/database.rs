@@ -220,7 +220,6 @@ impl Database {
             .try_for_each(|(id, view)| self.convert(*id, view))
     }
 
-    /// Another process wants the object: detaches it now, or after the transactions that use it.
     fn give_up(&self) {
         {
             let mut state = self.lock();
@@ -248,7 +247,6 @@ impl Database {
 }
 
 impl Drop for Database {
-    /// Ends the thread that waits for other processes: it has the lease, and so the pool.
     fn drop(&mut self) {
         let Some(watcher) = self.watcher.take().filter(|_| self.generation == host::generation()) else {
             return;

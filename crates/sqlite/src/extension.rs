@@ -68,7 +68,6 @@ pub unsafe fn register<V, E>(
 
 static SQL: OnceLock<Sql> = OnceLock::new();
 
-/// SQLite's function that sets a connection's defaults, where it loaded the extension.
 static EXEC: OnceLock<Exec> = OnceLock::new();
 
 /// UTF-8, and not to be called by views and triggers.
@@ -135,7 +134,6 @@ unsafe fn functions_of_sql(api: *const *const c_void) -> Sql {
     }
 }
 
-/// A function of SQL: asks the file of the connection's main database.
 unsafe extern "C" fn function(context: *mut c_void, count: c_int, values: *mut *mut c_void) {
     let Some(sql) = SQL.get() else { return };
     // SAFETY: SQLite's context and arguments; the text lives until the function returns.

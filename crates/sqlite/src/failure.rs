@@ -44,7 +44,6 @@ impl Failure {
         self.code & 0xff == code::BUSY
     }
 
-    /// As the error of opening a file.
     pub(crate) fn opening(mut self) -> Failure {
         if ![code::BUSY, code::NOTADB, code::FULL, code::CORRUPT].contains(&self.code) {
             self.code = code::CANTOPEN;

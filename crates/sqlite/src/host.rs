@@ -10,7 +10,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The functions of SQLite, and the VFS that was the default before.
 pub(crate) struct Host {
     pub(crate) functions: Functions,
     pub(crate) default: *mut Vfs,

@@ -11,7 +11,6 @@ use std::time::Duration;
 /// Offset of the word that counts closed databases.
 const LEFT: usize = 64;
 
-/// The shared object that holds the word.
 #[derive(Clone)]
 pub(crate) struct Lease(SharedObject);
 

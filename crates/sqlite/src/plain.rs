@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// Bytes copied at a time, and from psync to psync.
 const PIECE: usize = 1 << 20;
 const BATCH: usize = 64 << 20;
-/// End of the name of an object or a file that is not whole yet.
 const UNFINISHED: &str = "~unfinished import";
 /// First bytes of a database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -129,13 +128,11 @@ pub fn import(from: &Path, pool: &Pool, object: &str) -> Result<u64, CopyError> 
     let made = fill(pool, &unfinished, length, first.as_slice().chain(file), from)
         .and_then(|()| Ok(pool.rename(&unfinished, object, b"")?));
     if made.is_err() {
-        // The failure that is reported is the first.
         let _ = pool.destroy(&unfinished);
     }
     made.map(|()| length)
 }
 
-/// Makes an object of the name, which no program knows, of a database's bytes.
 fn fill(pool: &Pool, name: &str, length: u64, mut bytes: impl Read, from: &Path) -> Result<(), CopyError> {
     let options = CreateOptions::new(START as u64 + length).position_independent(true);
     pool.create_with(name, &options)?;

@@ -15,7 +15,6 @@ pub(crate) enum Answer {
     Number(u64),
 }
 
-/// A function of a connection, with the text or the number of its argument, if there is one.
 type Run = fn(&mut Connection, Option<&str>, i64) -> Result<Answer>;
 
 /// The functions: name, and work.

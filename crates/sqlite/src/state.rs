@@ -15,16 +15,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Least and most bytes by which an object grows.
 const STEP: (u64, u64) = (256 << 10, 64 << 20);
 
-/// The place from which a connection reads.
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Source {
     /// It has no lock.
     #[default]
     Nothing,
-    /// The object, which this process has attached for writing.
     Object,
     /// A snapshot of its own.
     Snapshot,
@@ -58,12 +55,10 @@ pub(crate) struct State {
     /// The newest commit, and the newest durable one, by their numbers in the header.
     pub(crate) committed: u64,
     pub(crate) durable: u64,
-    /// Why what is owed could not be made durable.
     pub(crate) unpaid: Option<Failure>,
     pub(crate) writer: Option<u64>,
     /// Whether connections that begin to read may not read the object's memory.
     pub(crate) barred: bool,
-    /// Connections that read the object's memory, but the writer.
     pub(crate) direct: Vec<(u64, SharedView)>,
     /// Connections.
     pub(crate) open: usize,
@@ -73,7 +68,6 @@ pub(crate) struct State {
     pub(crate) contended: bool,
     /// The lease's word at the attach, and its time.
     pub(crate) attached: Option<(u32, Instant)>,
-    /// Whether a thread waits for processes that ask.
     pub(crate) watched: bool,
     /// A write failed: nothing is known of the object but by another attach.
     failed: bool,
@@ -124,7 +118,6 @@ impl State {
         Ok(self.object()?.root::<Header>()?)
     }
 
-    /// Copies bytes of the file; see [`copy`].
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
         let object = self.object()?;
         let length = object.root::<Header>()?.length.min((object.len() - START) as u64);
@@ -149,7 +142,6 @@ impl State {
         }
     }
 
-    /// The transaction stores to these bytes of the object next, or to its header.
     fn keep(&mut self, bytes: Range<usize>) {
         if let (true, Some(object)) = (self.owed, &self.object) {
             self.undo.keep(object.as_slice(), 0..START);
@@ -271,7 +263,6 @@ impl State {
         (self.writer, self.barred) = (None, false);
     }
 
-    /// Detaches the object if that is due, and no connection uses it.
     pub(crate) fn settle(&mut self) {
         let idle = self.writer.is_none() && self.direct.is_empty() && !self.barred;
         if idle && (self.failed || self.release && self.pay().is_ok()) {

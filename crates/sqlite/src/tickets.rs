@@ -47,7 +47,6 @@ pub(crate) fn owe(id: u64, database: &Arc<Database>) -> Result<()> {
     }
 }
 
-/// Has the thread pay what the database owes.
 fn enter(database: &Arc<Database>, urgent: bool) -> Result<()> {
     let mut queue = lock(&QUEUE);
     if queue.thread != Some(host::generation()) {

@@ -22,7 +22,6 @@ struct Part {
     /// Whether SQLite has written all of its transaction, and its psync waits for those of the
     /// others.
     waiting: bool,
-    /// The super-journal that it waits for.
     journal: Option<Vec<u8>>,
 }
 
@@ -114,7 +113,6 @@ pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<
     finish(group, ticket)
 }
 
-/// Makes a transaction durable, or owes that if it is of one database.
 fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
     match &group[..] {
         [(id, database)] if ticket => {
@@ -144,7 +142,6 @@ pub(crate) fn delete(journal: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// One psync of databases of one pool, by the connections that write them.
 fn psync(mut group: Vec<(u64, Arc<Database>)>) -> Result<()> {
     group.sort_by_key(|(_, database)| Arc::as_ptr(database) as usize);
     let mut states: Vec<MutexGuard<'_, State>> = group.iter().map(|(_, database)| database.lock()).collect();

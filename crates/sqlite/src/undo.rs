@@ -13,7 +13,6 @@ const PAGE: usize = 4096;
 pub(crate) struct Undo(BTreeMap<usize, Box<[u8]>>);
 
 impl Undo {
-    /// Keeps these bytes of the object, unless it has them from before.
     pub(crate) fn keep(&mut self, object: &[u8], bytes: Range<usize>) {
         let first = bytes.start - bytes.start % PAGE;
         for at in (first..bytes.end.min(object.len())).step_by(PAGE) {

@@ -127,7 +127,6 @@ fn with(file: *mut c_void, work: impl FnOnce(&mut Body) -> Result<c_int>) -> c_i
     call(|| work(body))
 }
 
-/// As `with`, of a database; a journal has nothing to do.
 fn with_database(file: *mut c_void, work: impl FnOnce(&mut Connection) -> Result<c_int>) -> c_int {
     with(file, |body| match body {
         Body::Database(connection) => work(connection),
@@ -151,7 +150,6 @@ fn is_set(value: Option<String>) -> bool {
     ["yes", "true", "on"].contains(&value.as_str()) || value.parse().is_ok_and(|number: i64| number != 0)
 }
 
-/// Bytes: a number, with K, M or G.
 fn bytes(text: &str) -> Result<u64> {
     let bad = || Failure::new(code::CANTOPEN, format!("size={text} is no number of bytes"));
     let (digits, unit) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {

@@ -3,7 +3,6 @@
 use super::sync::{spin_loop, yield_now};
 
 const ALONE_AFTER: u32 = 16;
-/// The other thread may need the processor.
 const YIELD_AFTER: u32 = 2;
 
 #[derive(Debug)]

@@ -45,7 +45,6 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) writes: WriteSet,
     pub(crate) phase: Phase,
     pub(crate) alone: bool,
-    /// A read word that is damaged beyond repair.
     pub(crate) lost: Option<usize>,
     pub(crate) actions: Actions,
     pub(crate) contention: Contention,
@@ -87,7 +86,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if !M::BESIDE_OTHERS {
             IN_TRANSACTION.with(|inside| inside.set(true));
         }
-        // Actions of a transaction whose sink panicked.
         self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
         self.lost = None;

@@ -34,7 +34,6 @@ impl Mutant {
     }
 }
 
-/// The rule that an [`Stm`](crate::Stm) breaks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Broken(#[cfg(feature = "__mutants")] pub(crate) Option<Mutant>);
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// threads' transactions: one of them may be waiting to be alone.
 pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
     descriptor: Descriptor<M, S>,
-    /// Transactions nested in the running one.
     nested: usize,
 }
 
@@ -25,7 +24,6 @@ impl<M: Memory, S: Sink> Stm<M, S> {
     }
 }
 
-/// Aborts a transaction whose closure panicked.
 struct Running<'t, M: Memory, S: Sink>(&'t mut Descriptor<M, S>);
 
 impl<M: Memory, S: Sink> Drop for Running<'_, M, S> {
@@ -60,7 +58,6 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                     self.descriptor.contention.settle();
                     return Err(Error::Cancelled(error));
                 }
-                // The closure's error says nothing about its data.
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);

@@ -12,7 +12,6 @@ pub(crate) struct Entry {
     pub(crate) stripe: usize,
     /// The stripe before this line made the transaction its owner. `None`: an earlier line did.
     pub(crate) before: Option<State>,
-    /// The previous line on the same stripe, or `NONE`.
     pub(crate) next: u32,
     pub(crate) in_place: bool,
 }

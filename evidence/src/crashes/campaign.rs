@@ -246,7 +246,6 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         }
     }
     bar.set_message("random programs");
-    // Only these programs crash during recovery.
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
     let until = plan.random.map(|time| Instant::now() + time);
     let sampled = in_order(plan.threads, aim, u64::MAX, until, bar, |number| {

@@ -10,7 +10,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Silent processes that do not end within this time hang.
 const SILENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy)]

@@ -142,7 +142,6 @@ impl Disk {
         (said, state.tape.len())
     }
 
-    /// Makes all writes so far the base, and begins a new tape.
     pub(crate) fn settle(&self) -> Vec<Event> {
         let mut state = self.state();
         let over = std::mem::take(&mut state.over);

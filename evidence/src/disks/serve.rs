@@ -137,7 +137,6 @@ impl Filesystem for Server {
         reply.error(Errno::ENOSYS);
     }
 
-    /// Without holes the kernel writes zeros, which are recorded.
     fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, _: u64, _: u64, _: i32, reply: ReplyEmpty) {
         reply.error(Errno::EOPNOTSUPP);
     }

@@ -46,7 +46,6 @@ impl Loss {
     }
 }
 
-/// The event after the last flush before `at`.
 pub(crate) fn durable(tape: &[Event], at: usize) -> usize {
     tape[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |flush| flush + 1)
 }

@@ -131,7 +131,6 @@ impl Call {
         matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
     }
 
-    /// Whether its failure makes the file's content unknown.
     pub(crate) fn tells_of_loss(&self) -> bool {
         self.is_change() || self.effect == Effect::Report
     }

@@ -95,7 +95,6 @@ impl Work {
         }
     }
 
-    /// End of a process without a fault: one with transactions dies with its commits in place.
     fn end(self) -> (Option<Signal>, Option<i32>) {
         match self {
             Work::Transactions(_) => (Some(Signal::SIGKILL), None),

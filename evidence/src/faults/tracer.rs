@@ -49,7 +49,6 @@ struct Under {
     /// preserve them.
     third: u64,
     pool: bool,
-    /// The inode and pages of a `fallocate`.
     pages: Option<(u64, Range<u64>)>,
     piece: Option<(u64, [u8; 8])>,
 }
@@ -66,7 +65,6 @@ struct Tracer<'a> {
     /// A write or write-back failed, and the file was not read since: no write may rely on its
     /// content.
     unread: bool,
-    /// A barrier failed and the pool was not reopened since.
     unopened: bool,
 }
 

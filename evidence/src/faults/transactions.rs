@@ -37,7 +37,6 @@ pub(super) struct Transactions<'a> {
 
 #[derive(Default)]
 struct Progress {
-    /// The last step known as committed; whether the next one may be.
     done: u64,
     begun: bool,
     detached: bool,
@@ -138,7 +137,6 @@ impl Transactions<'_> {
                 Ok((pool, heaps)) => {
                     if self.steps(heaps, &mut progress)? {
                         Said::Settled { workload: 0, step: STEPS, ring: 0 }.say();
-                        // The judge recovers commits on demand.
                         std::mem::forget(pool);
                         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
                         return Err(Trouble::Wrong("it lives on".into()));

@@ -224,7 +224,6 @@ impl Child {
     }
 }
 
-/// Every page has one owner and every structure is whole. Before recovery, findings are no errors.
 pub(crate) fn check_pool(pool: &Path, recovered: bool) -> Result<(), Trouble> {
     let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
     let allowed = if recovered { Severity::Note } else { Severity::Warning };

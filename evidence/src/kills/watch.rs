@@ -33,9 +33,7 @@ pub(crate) enum End {
     Exit,
     /// By our SIGKILL.
     Killed,
-    /// By the kernel's SIGKILL for want of memory.
     OutOfMemory,
-    /// By itself after a failed allocation.
     Aborted,
     Hung,
     Crashed(i32),

@@ -72,7 +72,6 @@ struct Crew<'a> {
     path: &'a Path,
     producers: Vec<std::process::Child>,
     collector: std::process::Child,
-    /// Producers so far: each has a place of its own.
     started: usize,
 }
 

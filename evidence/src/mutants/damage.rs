@@ -68,7 +68,6 @@ struct Left {
     lane: u64,
     batches: Vec<Range<u64>>,
     slot: u64,
-    /// Whether the progress lines have every psync.
     counted: bool,
 }
 

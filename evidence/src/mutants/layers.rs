@@ -159,7 +159,6 @@ fn check(pools: &Pools) -> Verdict {
     })
 }
 
-/// Successes are promised; the failed call may have happened.
 fn barriers(_: &Pools) -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         for nth in 0..12 {

@@ -11,7 +11,6 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
     arguments: &'static [&'static str],
-    /// Mutants that it runs against in the short form, too.
     made_for: &'static [Mutant],
 }
 
@@ -57,8 +56,6 @@ impl Program {
         self.made_for.contains(&mutant)
     }
 
-    /// Runs it with this rule broken, or intact.
-    ///
     /// # Errors
     /// The program could not be run.
     pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {

@@ -24,7 +24,6 @@ struct Line {
 }
 
 const TESTS: &str = "tests";
-/// A single detector may be chance, or break unnoticed.
 const LEAST: usize = 2;
 
 impl Line {
@@ -36,7 +35,6 @@ impl Line {
         self.verdicts.values().chain(self.tests.values()).flatten().count()
     }
 
-    /// Whether a column noticed it; `None`: it did not run.
     fn found(&self, column: &str) -> Option<bool> {
         if column == TESTS {
             return (!self.tests.is_empty()).then(|| self.tests.values().any(Option::is_some));

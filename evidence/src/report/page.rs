@@ -121,7 +121,6 @@ fn with_verdicts_of_others(record: &Record, records: &[Record]) -> Record {
     let mut all = record.clone();
     for (column, layer) in RECORDED {
         let Some(other) = self::record(records, layer) else { continue };
-        // "NoFence on 6.1 devdax": noticed wherever it was run, or not.
         let named =
             |names: &[String], mutant: &str| names.iter().any(|n| n.split(' ').next() == Some(mutant));
         for (mutant, row) in &mut all.table {

@@ -40,14 +40,12 @@ pub(super) struct Server {
     pub(super) weight: u32,
 }
 
-/// Reset by programs of other versions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cache {
     pub(super) version: u8,
     pub(super) texts: Vec<String>,
 }
 
-/// Extended by programs of later versions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) name: String,
@@ -109,13 +107,11 @@ pub(super) enum Which {
 pub(super) enum Action {
     ConfigRefused,
     ConverterFails,
-    /// Opened, converted if older, and changed.
     Config {
         title: String,
         server: Server,
     },
     Back,
-    /// Opened, reset if of another version, and extended.
     Cache {
         text: String,
     },
@@ -152,7 +148,6 @@ pub(super) enum Action {
         fails: bool,
     },
     Abandon(Which),
-    /// Reset to an old container with these texts.
     Anew(Which, Vec<String>),
 }
 

@@ -33,7 +33,6 @@ pub(super) mod v1 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Reordered fields in a nested struct; items have a price.
 pub(super) mod v2 {
     use super::*;
 
@@ -69,7 +68,6 @@ pub(super) mod v2 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Servers have numbers and wider weights; items a wider count, computed from the old one.
 pub(super) mod v3 {
     use super::*;
 

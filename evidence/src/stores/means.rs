@@ -296,7 +296,6 @@ unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     // SAFETY: the child only makes system calls.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // Else the read below would outlast a killed parent.
         drop(here);
         let mut go = [0];
         let may = there.read(&mut go).is_ok_and(|n| n == 1);

@@ -14,7 +14,6 @@ pub(crate) type Event = [u64; WORDS];
 const WORDS: usize = 8;
 const LEN: u64 = WORDS as u64 * 8;
 
-/// First word of an event.
 pub(crate) const UNDER_WAY: u64 = 0;
 pub(crate) const DONE: u64 = 1;
 /// It did not happen, and must never be seen.

@@ -45,48 +45,16 @@ pub(crate) struct Store {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    Create {
-        name: String,
-        size: u64,
-        sparse: bool,
-        sealed: bool,
-    },
-    Destroy {
-        name: String,
-    },
-    Grow {
-        name: String,
-        size: u64,
-    },
-    Resize {
-        name: String,
-        size: u64,
-    },
-    Reattach {
-        name: String,
-    },
-    Checkpoint {
-        name: String,
-    },
-    /// A snapshot of an object, attached or not.
-    Keep {
-        name: String,
-        snapshot: String,
-    },
-    /// A copy of an object or of a snapshot.
-    Copy {
-        name: String,
-        copy: String,
-    },
-    /// An object goes back to a snapshot.
-    Back {
-        name: String,
-        snapshot: String,
-    },
-    Psync {
-        names: Vec<String>,
-        stores: Vec<Store>,
-    },
+    Create { name: String, size: u64, sparse: bool, sealed: bool },
+    Destroy { name: String },
+    Grow { name: String, size: u64 },
+    Resize { name: String, size: u64 },
+    Reattach { name: String },
+    Checkpoint { name: String },
+    Keep { name: String, snapshot: String },
+    Copy { name: String, copy: String },
+    Back { name: String, snapshot: String },
+    Psync { names: Vec<String>, stores: Vec<Store> },
     Cut,
 }
 
@@ -206,7 +174,6 @@ impl Workload {
         let mut stores = Vec::new();
         for name in &names {
             let size = self.objects[name].len();
-            // An object made for a load gets it first.
             let load = size as u64 == LOAD && self.objects[name].iter().all(|byte| *byte == 0);
             for _ in 0..rng.usize(1..4) {
                 let len = match rng.u8(0..16) {

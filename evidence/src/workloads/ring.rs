@@ -24,7 +24,6 @@ pub(crate) fn put(ring: &Ring, number: u64) {
     ring[word(number)].store(number, Ordering::Release);
 }
 
-/// Whether the number, or a later one in its place, was stored.
 pub(crate) fn holds(ring: &Ring, number: u64) -> bool {
     ring[word(number)].load(Ordering::Acquire) >= number
 }

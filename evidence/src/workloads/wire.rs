@@ -9,9 +9,7 @@ pub(crate) struct Spec {
     pub(crate) workload: u32,
     pub(crate) done: u64,
     pub(crate) begun: bool,
-    /// Number up to which the ring is durable at least.
     pub(crate) promised: u64,
-    /// Number that a cut under way will promise.
     pub(crate) promising: u64,
 }
 

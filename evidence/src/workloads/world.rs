@@ -57,7 +57,6 @@ pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObje
     }
 }
 
-/// Finds the possible step after which all objects are.
 pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workload, Trouble> {
     let mut workload = Workload::at(source, spec.workload, spec.done);
     let before = match differs(pool, &workload)? {

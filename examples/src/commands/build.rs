@@ -44,7 +44,6 @@ pub(crate) struct Args {
     kill_at_change: Option<u64>,
 }
 
-/// Longest time between two psyncs.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn run<I: Index>(place: &Place, args: &Args) -> Result<()> {

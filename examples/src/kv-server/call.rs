@@ -61,7 +61,6 @@ pub(crate) enum Refusal {
     Overflow,
     WrongType,
     NoSuchKey,
-    /// Words that the named command does not take.
     Arguments(&'static str),
     Expiry(&'static str),
     Other(&'static str),

@@ -22,7 +22,6 @@ pub(crate) struct Connection {
     reply: Reply,
     sent: usize,
     answered: usize,
-    /// No request is executed any more: the client leaves, or broke the protocol.
     ends: bool,
     is_blocked: bool,
     /// Input may have whole requests, left as replies waited.

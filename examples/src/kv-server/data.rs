@@ -75,7 +75,6 @@ pub(crate) struct Rank<'h> {
 }
 
 pub(crate) fn ordered(score: f64) -> u64 {
-    // Both zeros have one number.
     let bits = (score + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }

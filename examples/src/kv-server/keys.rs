@@ -7,7 +7,6 @@ use crate::reply::Reply;
 
 pub(crate) const COMMANDS: &[Command] = &[
     changes("DEL", 2..=MANY, delete),
-    // Frees memory at once, as DEL.
     changes("UNLINK", 2..=MANY, delete),
     looks("EXISTS", 2..=MANY, exist),
     looks("TOUCH", 2..=MANY, exist),
@@ -42,7 +41,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     }),
     looks("SCAN", 2..=MANY, scan),
     looks("KEYS", 2..=2, keys),
-    // Expired keys count until removed, as in Redis.
     looks("DBSIZE", 1..=1, |call| {
         let (keys, _) = call.keys.counts();
         call.reply.count(keys);
@@ -64,7 +62,6 @@ fn kind(value: &Value<'_>) -> &'static str {
 pub(crate) fn moment(from: u64, count: i64, unit: i64, name: &'static str) -> Result<u64, Refusal> {
     let ahead = count.checked_mul(unit).ok_or(Refusal::Expiry(name))?;
     let moment = i64::try_from(from).ok().and_then(|from| from.checked_add(ahead));
-    // 0 means no expiry; earlier moments have passed.
     moment.map(|moment| u64::try_from(moment).unwrap_or(1).max(1)).ok_or(Refusal::Expiry(name))
 }
 

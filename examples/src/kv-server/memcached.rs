@@ -23,7 +23,6 @@ pub(crate) struct Memcached {
     skips: usize,
 }
 
-/// Requests that may say `noreply`.
 const SILENT: [&[u8]; 12] = [
     b"set",
     b"add",
@@ -44,7 +43,6 @@ struct Store<'i> {
     key: &'i [u8],
     flags: u32,
     time: i64,
-    /// Of `cas`: the stored value's required number.
     unique: Option<u64>,
 }
 
@@ -201,7 +199,6 @@ fn show(access: &Access<'_, '_>, key: &[u8], unique: bool, reply: &mut Reply) {
     reply.raw(b"\r\n");
 }
 
-/// The expiry for a client's time; 0: none.
 fn end(now: u64, time: i64) -> u64 {
     let seconds = |time: i64| u64::try_from(time).unwrap_or(0).saturating_mul(1000);
     match time {

@@ -20,7 +20,6 @@ pub(crate) struct Redis {
 struct Queue {
     requests: Vec<(&'static Command, Vec<Vec<u8>>)>,
     bytes: usize,
-    /// A request was refused: so will `EXEC` be.
     broken: bool,
 }
 

@@ -81,7 +81,6 @@ impl Reply {
 
     /// One line, which begins with a word in capitals.
     pub(crate) fn error(&mut self, text: &str) {
-        // Always has room, as it may report an overflow.
         self.bytes.push(b'-');
         self.bytes.extend_from_slice(text.replace(['\r', '\n'], " ").as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
@@ -141,7 +140,6 @@ impl Reply {
     }
 }
 
-/// By the shortest exact digits.
 pub(crate) fn shown(score: f64) -> String {
     if score.is_infinite() {
         return if score > 0.0 { "inf" } else { "-inf" }.into();

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-/// Most words of a request, and bytes of a word.
 const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
 const LINE: usize = 64 << 10;
@@ -12,7 +11,6 @@ type Request<'i> = (Vec<&'i [u8]>, usize);
 /// Reads a request once, even if it arrives in many pieces.
 #[derive(Default)]
 pub(crate) struct Parser {
-    /// Words still to come, after the first line.
     left: Option<i64>,
     at: usize,
     words: Vec<Range<usize>>,
@@ -64,7 +62,6 @@ impl Parser {
     }
 }
 
-/// The first line, and its length with its end.
 fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     match input.iter().take(LINE).position(|byte| *byte == b'\n') {
         Some(end) => Ok(Some((input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]), end + 1))),
@@ -76,7 +73,6 @@ fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
 /// Redis refuses a plus sign.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
-    // Neither leading zeros nor minus zero.
     text.parse().ok().filter(|number: &i64| {
         !(text.starts_with('0') || text.starts_with("-0")) || (*number == 0 && text.len() == 1)
     })

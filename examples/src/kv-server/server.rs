@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 
 const EVENTS: usize = 1024;
 const ARRIVALS: usize = 64;
-/// Pause of the listeners after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
@@ -34,8 +33,6 @@ pub(crate) struct Listener {
     pub(crate) speaks: Speaks,
 }
 
-/// Serves clients until durable writes fail for good.
-///
 /// # Errors
 /// Sockets cannot be waited for.
 pub(crate) fn serve(service: &Service<'_>, listeners: &[Listener], threads: usize) -> Result<()> {
@@ -89,7 +86,6 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             for id in &turn[arrivals..] {
                 let Some(client) = self.clients.get_mut(id) else { continue };
                 if !client.is_sending() && client.receive(self.service, &mut piece).is_err() {
-                    // Its last changes become durable with the others'.
                     self.part(*id);
                 }
             }

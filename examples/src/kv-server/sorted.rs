@@ -124,7 +124,6 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     if raises && pairs.len() > 1 {
         return Err(Refusal::Other("INCR option supports a single increment-element pair"));
     }
-    // Parses all scores before any change.
     let scores = pairs.iter().map(|[score, _]| float(score)).collect::<Result<Vec<f64>, _>>()?;
     if raises {
         match raise(call, &rule, scores[0], pairs[0][1])? {

@@ -212,7 +212,6 @@ fn get_ending(call: &mut Call<'_, '_>) -> Done {
             _ => 0,
         };
         call.keys.expire(key, expires)?;
-        // A past moment ends the key at once.
         call.keys.is_there(key, call.now);
     }
     Ok(())

@@ -14,10 +14,8 @@ struct Index {
     slots: Far<Slot>,
     room: u64,
     len: u64,
-    /// Slots that are not empty.
     used: u64,
     seed: u64,
-    /// Bits of the secondary indexes' orders.
     orders: u64,
 }
 
@@ -40,7 +38,6 @@ pub struct FarStore {
     root: Far<Index>,
     orders: Vec<Order>,
     secondary: Vec<Secondary>,
-    /// Data in the space for writing.
     data: Vec<Data>,
     /// Data of other pools, unreferenced once the index is durable.
     freed: Vec<([u8; 16], Far<u8>)>,

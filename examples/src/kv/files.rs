@@ -34,7 +34,6 @@ struct Slot {
 #[repr(C)]
 struct DataHeader {
     magic: [u8; 8],
-    /// Bytes that were ever used.
     used: u64,
     /// Each class's first free block, which has the offset of the next.
     free: [u64; CLASSES],

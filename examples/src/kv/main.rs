@@ -43,7 +43,6 @@ enum Command {
 }
 
 const STORE: &str = "kv";
-/// Bytes of a new pool, which grows.
 const SIZE: u64 = 64 << 20;
 
 fn main() -> Result<()> {

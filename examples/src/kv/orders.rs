@@ -18,7 +18,6 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Key and value, which begin at `start`.
     #[inline]
     pub(super) fn texts<'s>(self, start: At<'s, u8>) -> Result<Texts<'s>> {
         let len = self.key_len.saturating_add(self.value_len);
@@ -26,7 +25,6 @@ impl Record {
         bytes.split_at_checked(self.key_len as usize).context("the store is damaged: a key has no end")
     }
 
-    /// A record for another object's entries; `data` has the bytes.
     pub(super) fn of(space: &mut Space, home: &[u8; 16], data: &[u8; 16], own: Record) -> Result<Record> {
         let at = space.far(home, data, own.at, Rights::READ | Rights::WRITE)?;
         Ok(Record { at, ..own })
@@ -181,7 +179,6 @@ impl Secondary {
         }
     }
 
-    /// Keys and values from the first not less than `from`.
     pub(super) fn scan<'s>(&'s self, space: &'s Space, from: Texts<'_>) -> Result<Scan<'s>> {
         match &self.tree {
             Tree::ByKey(tree) => scan(space, self.object, tree, from),

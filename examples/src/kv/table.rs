@@ -7,7 +7,6 @@ use twox_hash::XxHash3_64;
 pub(super) const EMPTY: u64 = 0;
 /// A removed key's hash: others may follow.
 pub(super) const REMOVED: u64 = 1;
-/// Slots of the first table.
 const FIRST: u64 = 16;
 
 /// Avoids hashes of slots without a key.
@@ -19,7 +18,6 @@ pub(super) fn has_room(used: u64, room: u64) -> bool {
     used.saturating_add(1).saturating_mul(4) <= room.saturating_mul(3)
 }
 
-/// Slots for so many keys and one more.
 pub(super) fn room_for(keys: u64) -> u64 {
     (2 * (keys + 1)).next_power_of_two().max(FIRST)
 }
@@ -36,7 +34,6 @@ pub(super) struct Found {
     pub(super) free: Option<usize>,
 }
 
-/// Finds a key by `hash_of`; `is_key` compares keys of equal hash.
 #[inline]
 pub(super) fn find(
     hash: u64,

@@ -144,7 +144,6 @@ pub enum Descent<P> {
 /// Most steps from top to bottom: twice the binary logarithm of more nodes than can exist.
 const MOST_STEPS: usize = 128;
 
-/// Limits steps, for damaged trees.
 #[derive(Default)]
 struct Steps(usize);
 

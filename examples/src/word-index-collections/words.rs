@@ -14,7 +14,6 @@ pub(crate) struct Words<'h> {
     pub(crate) postings: u64,
     pub(crate) tokens: u64,
     pub(crate) bytes: u64,
-    /// The next file's number; none is reused.
     pub(crate) next: u32,
     pub(crate) numbers: PBTreeMap<'h, PString<'h>, u32>,
     pub(crate) words: PVec<'h, Word<'h>>,
@@ -38,7 +37,6 @@ pub(crate) struct Posting {
     pub(crate) count: u32,
 }
 
-/// An indexed file; without text it has no words.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct File<'h> {

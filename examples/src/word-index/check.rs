@@ -26,7 +26,6 @@ pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Unclaimed addresses of a file's postings.
 type Files = HashMap<usize, HashSet<usize>>;
 
 fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {

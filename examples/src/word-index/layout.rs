@@ -10,7 +10,6 @@
 use indelible::Plain;
 
 pub(crate) const MAGIC: [u8; 8] = *b"WORDS\0\r\n";
-/// Increases with each change of a structure.
 pub(crate) const VERSION: u64 = 1;
 
 /// At the object's beginning.
@@ -68,7 +67,6 @@ pub(crate) struct Posting {
     pub(crate) count: u64,
 }
 
-/// An indexed file; without text it has no postings.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct File {

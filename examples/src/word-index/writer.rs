@@ -202,7 +202,6 @@ impl Native {
         bail!(Damage(format!("{target:p} is not on the list that begins with {first:p}")))
     }
 
-    /// A new word is entered.
     fn word(&mut self, text: &str) -> Result<*mut Word> {
         let hash = hash(text.as_bytes());
         if let Some((word, _)) = self.reader()?.word_of(text.as_bytes(), hash)? {

@@ -11,10 +11,8 @@ use indelible::{CreateOptions, Heap, Persist, Pool, Tracking};
 use std::hint::black_box;
 
 const SIZE: u64 = 128 << 20;
-/// Bytes of an extension of one number, with its header.
 const EXTENSION: usize = 32;
 const ROOTS: usize = 1_000;
-/// Most that a first access exceeds an allocation, in nanoseconds.
 const FIRST: f64 = 60.0;
 const ROOT: f64 = 1_000.0;
 

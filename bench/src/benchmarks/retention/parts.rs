@@ -26,7 +26,6 @@ impl Found {
         self.deep.push(steps.deep);
     }
 
-    /// All, allocation, checks, the rest, and deep copies.
     fn parts(&self) -> [f64; 5] {
         let [manual, auto, extended, unchecked, deep] =
             [&self.manual, &self.auto, &self.extended, &self.unchecked, &self.deep].map(Samples::median);

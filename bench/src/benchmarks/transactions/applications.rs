@@ -24,7 +24,6 @@ struct Measured<'e> {
     threads: &'e [usize],
     bar: ProgressBar,
     table: Table,
-    /// RTx on demand relative to Tx, by number of threads.
     ratios: Vec<Samples>,
 }
 

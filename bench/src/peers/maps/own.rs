@@ -27,7 +27,6 @@ pub fn open_explicit(kind: Kind, place: &Place<'_>) -> Result<Opened> {
 }
 
 fn open_tracking(kind: Kind, place: &Place<'_>, tracking: Tracking) -> Result<Opened> {
-    // Room for a hash table and its successor.
     let len = (place.keys * 128 + (16 << 20)).next_multiple_of(1 << 20);
     let options = PoolOptions::new().medium(place.medium.kind()).tracking(tracking).force(true);
     let pool = options.format(place.dir.join("pool"), len + (256 << 20))?;

@@ -45,8 +45,6 @@ const fn size(level: u64) -> usize {
     if level == 0 { size_of::<Leaf>() } else { size_of::<Inner>() }
 }
 
-/// The first key not less than `key`, and whether it is equal.
-///
 /// # Safety
 /// A node (2).
 unsafe fn search(node: Node, key: u64) -> (usize, bool) {
@@ -58,8 +56,6 @@ unsafe fn search(node: Node, key: u64) -> (usize, bool) {
     }
 }
 
-/// Makes room for a key, and behind it for a child.
-///
 /// # Safety
 /// A node of this level that is not full and may be stored to.
 unsafe fn put(node: Node, level: u64, at: usize, (key, value): Pair, child: u64) {
@@ -112,7 +108,6 @@ impl PmemTree {
         Ok(())
     }
 
-    /// A root node with room, and its level.
     unsafe fn roomy_root(&self, transaction: &Transaction<'_>) -> Result<(Node, u64)> {
         // SAFETY: (1, 2); the stores go to places that were added or are new.
         unsafe {

@@ -59,7 +59,6 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         match self {
             Mounted::Folder(path) => drop(std::fs::remove_dir_all(path)),
-            // Lazily: the file is closed after this.
             Mounted::FileSystem(path) => {
                 drop(run(
                     Command::new("fusermount").args(["-u", "-z"]).arg(&*path),

@@ -23,7 +23,6 @@ fn text<const N: usize>(random: &mut Random) -> [u8; N] {
     text
 }
 
-/// Bytes of an item or a stock: one in ten has a word that orders look for.
 fn data(random: &mut Random) -> [u8; 50] {
     let mut data = text(random);
     if random.below(10) == 0 {

@@ -98,7 +98,6 @@ fn request(scale: Scale, random: &mut Random) -> Request {
 
 fn by(scale: Scale, random: &mut Random) -> By {
     if chance(60, random) {
-        // A small database lacks customers of the other names.
         By::Name(name(random) % scale.customers.min(NAMES))
     } else {
         By::Number(customer(scale, random))

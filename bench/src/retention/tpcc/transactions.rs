@@ -79,7 +79,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
             let mut items: [*mut Item; 15] = [std::ptr::null_mut(); 15];
             for (item, line) in items.iter_mut().zip(lines) {
                 let Some(found) = self.database.tree(Table::Items).get(line.item.into(), self.space) else {
-                    // The user's mistake is noticed before any store, so that nothing is undone.
                     return self.seen.add(-1);
                 };
                 *item = row(found);
@@ -256,7 +255,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// Counts items of the last twenty orders with a stock below the threshold.
     unsafe fn stock_level(&mut self, warehouse: u32, district: u32, threshold: u32) {
         let (scale, number) = (self.scale(), self.scale().district(warehouse, district));
         // SAFETY: the caller's promise.

@@ -58,7 +58,6 @@ struct Report {
     write: bool,
     address: String,
     length: u64,
-    /// Whether the last writer had died.
     recovered: bool,
     /// Replayed bytes of its lane.
     recovered_bytes: Option<u64>,

@@ -111,7 +111,6 @@ fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
             written
         }
         Err(StoreError::Medium(MediumError::ReadOnly)) => Err(not_beside(held)),
-        // Without space for a snapshot, a copy in memory.
         Err(StoreError::NoRoom { .. } | StoreError::NoSpace) => match copied(pool, args, key)? {
             Some(bytes) => written(&bytes),
             None => Err(held.into()),

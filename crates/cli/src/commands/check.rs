@@ -267,7 +267,6 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         };
         let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
         let named = if opened { pool.is_sealed_as_named(&stat.name, &key, &seal) } else { Ok(None) };
-        // Damaged pages say that it cannot be opened.
         let named = named.unwrap_or_default();
         all.push(Seals { object: stat.name, opened, named, pages: stat.size.div_ceil(4096), broken });
     }

@@ -82,7 +82,6 @@ struct Root {
     layout: String,
 }
 
-/// An audit; parts that were not requested are null.
 #[derive(Serialize)]
 struct Report {
     clean: bool,

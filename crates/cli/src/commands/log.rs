@@ -11,7 +11,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time between two looks at a followed log.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Write the records of a log, as its last psync left them, and those that follow

@@ -307,7 +307,6 @@ impl Found {
     }
 
     fn count(&mut self, directory: &str, stat: &Stat) {
-        // Most directories are known already.
         if !self.directories.contains_key(directory) {
             self.directories.insert(directory.to_owned(), Totals::default());
         }

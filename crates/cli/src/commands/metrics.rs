@@ -145,7 +145,6 @@ fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
 struct Figures {
     bytes: Vec<u8>,
     places: Vec<usize>,
-    /// Pending commits on demand, by object.
     pending: Vec<(String, Pending)>,
 }
 

@@ -83,7 +83,6 @@ pub fn run(context: &Context, args: &Mv) -> Result {
         return Err(Failure::new(Exit::Usage, message, "leave its seal key out"));
     }
     let pool = context.open(&args.pool)?;
-    // An object may have such a name, too.
     let is_object = || args.new.as_deref().and_then(Directory::of).is_none() && pool.stat(&args.old).is_ok();
     if let Some(from) = Directory::of(&args.old).filter(|_| !is_object()) {
         return move_directory(context, args, &pool, &from, &key);

@@ -196,7 +196,6 @@ fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
         Ok(bytes)
     });
     if made.is_err() {
-        // The first failure is reported.
         let _ = pool.destroy_with_key(&unfinished, key);
     }
     alike::warn(pool, &args.name);

@@ -128,7 +128,6 @@ impl Look {
             self.counted.push((stat.id, stat.psyncs, stat.logged));
         }
         let Some(before) = before else { return };
-        // A new object had none.
         let (then, logged) = before.of(&stat.id).unwrap_or_default();
         let psyncs = stat.psyncs.saturating_sub(then);
         let rates = (psyncs as f64 / seconds, logged_since(stat, logged, psyncs) / seconds);

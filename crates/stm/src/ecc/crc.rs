@@ -23,7 +23,6 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// On any processor, and at compile time.
 pub(crate) const fn portable(word: u64) -> u32 {
     let (mut register, mut rest) = (0_u32, 0);
     while rest < 8 {

@@ -57,7 +57,6 @@ const fn sum(numbers: Numbers) -> Pair {
     Pair { share: first.share ^ second.share, bits: first.bits ^ second.bits }
 }
 
-/// The place where a search begins in a table of `places`.
 #[inline]
 const fn place(share: u32, places: usize) -> usize {
     (share.wrapping_mul(0x9e37_79b1) >> (32 - places.trailing_zeros())) as usize

@@ -182,7 +182,6 @@ impl World {
         let store = Store::open(Arc::new(next.handle()), process(9)).map_err(text)?;
         recover_all(&store).map_err(text)?;
         for name in OBJECTS {
-            // Numbers of memory are of another simulated boot, but of this machine's memory.
             let number = store.memory_number().map_err(text)?;
             let mut writer = store.attach_on_demand_writer(name, Key::default(), number).map_err(text)?;
             writer.forget_memory();

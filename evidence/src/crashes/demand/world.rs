@@ -37,7 +37,6 @@ pub(super) struct World {
     pub(super) copy: Mutex<Option<Arc<Copied>>>,
     pub(super) filled: Mutex<Vec<String>>,
     pub(super) counts: Mutex<Counts>,
-    /// Tells the program's files from others of this process.
     pub(super) identity: u64,
     lives: AtomicU32,
     threads: AtomicU32,
@@ -148,7 +147,6 @@ impl World {
         }
     }
 
-    /// The process in a seat, started if needed. `None`: it cannot start.
     pub(super) fn live<'s>(&self, seat: &'s mut Seat) -> Result<Option<&'s mut Life>, String> {
         if seat.life.is_none() {
             let medium = Arc::new(self.medium.handle());

@@ -106,7 +106,6 @@ impl Child {
         Ok(())
     }
 
-    /// Before and after the merges every object, snapshot and copy is in a promised state.
     fn judge(&self, pool: &Pool, histories: &[History]) -> Result<(), Trouble> {
         for history in histories {
             drop(Writer::settle(pool, history, self.seed)?);
