@@ -155,7 +155,7 @@ fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) ->
         load(malloc, 0x9e37_79b9 + number as u64, rounds);
         (start, Instant::now())
     };
-    // From the first start to the last end by the threads' clocks: this thread may wake late.
+    // Timed by the threads' clocks, first start to last end: this thread may wake late.
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         threads.into_iter().map(|thread| thread.join().expect("loads do not panic")).collect()

@@ -48,7 +48,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         self.0.change(at.cast(), size_of::<Node<E>>());
     }
 
-    /// By one place, with `slots` also the slots behind; both nodes may be one.
+    /// Moves entries by one place, with `slots` also the slots behind; both nodes may be one.
     unsafe fn shift(&mut self, at: *mut Node<E>, from: usize, to: usize, count: usize) {
         // SAFETY: within a node.
         unsafe {

@@ -557,9 +557,8 @@ int pmo_tx_commit(pmo_tx *tx);
 /** Ends the transaction without effect. */
 int pmo_tx_abort(pmo_tx *tx);
 
-/** Has the transaction run alone in the pool: PMO_ERR_CONFLICT unless it does already; from
- * pmo_tx_again on it does. For long or unrepeatable ones. PMO_ERR_CLASS_MISMATCH for objects on
- * demand. */
+/** Makes the transaction run alone in the pool from pmo_tx_again on; PMO_ERR_CONFLICT unless it runs
+ * alone already. For long or unrepeatable ones. PMO_ERR_CLASS_MISMATCH for objects on demand. */
 int pmo_tx_alone(pmo_tx *tx);
 
 /** Calls a function once the transaction is durable, in the order of these calls. A run that does
@@ -836,7 +835,7 @@ void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const 
                         const pmo_seal_key *seal);
 
 /** As pmo_attach_snapshot, of a sealed object: verifies and decrypts its pages as of the newest
- * psync; pmo_refresh does so for changed ones. */
+ * psync; pmo_refresh verifies and decrypts changed ones. */
 void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** As pmo_resize, of a sealed object. */

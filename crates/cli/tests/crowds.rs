@@ -4,8 +4,8 @@ use crate::common::{PMO, Rig, Run};
 use indelible::Pool;
 use std::process::Command;
 
-/// Objects, and kilobytes of memory for a command: a name and a few words of each, half of what
-/// `pmo stat` shows.
+/// Objects, and kilobytes of memory for a command: a name and a few words of each, half of the
+/// output of `pmo stat`.
 const OBJECTS: u64 = 20_000;
 const MOST: u64 = 8_000;
 

@@ -220,8 +220,8 @@ impl Faults {
         one_in > 0 && self.rng.u32(..one_in) == 0
     }
 
-    /// Only a write may report a full thin disk: xfs takes an allocation group for full after a
-    /// metadata read says so.
+    /// Only a write may report a full thin disk: xfs takes an allocation group for full after such
+    /// an error of a metadata read.
     fn failure(&mut self, what: &str) -> (Failure, Event) {
         let full = what == "writes" && self.rng.u8(..4) == 0;
         let (failure, word) = if full { (Failure::NoSpace, "ENOSPC") } else { (Failure::Io, "EIO") };

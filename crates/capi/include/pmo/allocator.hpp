@@ -128,8 +128,8 @@ inline void *&current_base() noexcept
 
 } // namespace detail
 
-// Passes itself on as the allocator to what it constructs: strings in vectors in maps are in the
-// object, too. Without room it throws pmo::bad_alloc, a std::bad_alloc.
+// Passes itself on as the allocator to the values that it constructs: strings in vectors in maps
+// are in the object, too. Without room it throws pmo::bad_alloc, a std::bad_alloc.
 template <class T> class allocator : public detail::object_allocator<T> {
 public:
     template <class U> struct rebind {

@@ -188,7 +188,7 @@ static inline void *pmo_block_root(struct pmo_block *tx, const void *object, con
     return pmo_block_got(tx, pmo_tx_root(tx->running, object, name, type));
 }
 
-/** Has the transaction run alone in its pool, from its beginning. */
+/** Makes the transaction run alone in its pool, from its beginning. */
 static inline void pmo_block_alone(struct pmo_block *tx)
 {
     pmo_block_step(tx, pmo_tx_alone(tx->running));

@@ -1,7 +1,7 @@
 //! The superblock: facts that change at most once in a pool's life.
 //!
-//! Of the two one-page slots, the valid one with the higher `sequence` is in force; a change goes
-//! to the other. A copy lies in the page behind the pool.
+//! The valid one of two one-page slots with the higher `sequence` is in force; a change goes to the
+//! other. A copy lies in the page behind the pool.
 
 use super::{DATA, MIN_POOL, PAGE, RELEASE, VERSION, checksum};
 use zerocopy::little_endian::{U32, U64};

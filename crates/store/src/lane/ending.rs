@@ -1,6 +1,6 @@
 //! How a lane ends: one judgement for attach, check and repair.
 //!
-//! Behind its last valid batch a lane has nothing, an interrupted commit, or a damaged durable
+//! A lane has, behind its last valid batch, nothing, an interrupted commit, or a damaged durable
 //! batch, proved by a later intact batch or by the record of applied table batches. A lane with a
 //! damaged batch is refused: it may have been applied.
 

@@ -95,7 +95,7 @@ pub struct Report {
     pub left_off: u64,
     /// Objects with intact entries.
     pub objects: u64,
-    /// Of these, objects whose ID is the hash of their bytes, for
+    /// Objects, among these, whose ID is the hash of their bytes, for
     /// [`Store::verify_content`](crate::store::Store::verify_content).
     pub contents: u64,
     /// Lanes that have space.

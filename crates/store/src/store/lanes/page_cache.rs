@@ -56,7 +56,7 @@ impl PageCache {
         PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
-    /// From the next psync on.
+    /// Takes effect at the next psync.
     pub(in crate::store) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }

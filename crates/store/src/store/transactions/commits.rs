@@ -34,7 +34,7 @@ struct State {
     leading: bool,
     failed: bool,
     waiting: usize,
-    /// Of these, threads whose number depends on one not told yet.
+    /// Waiting threads whose number depends on one not told yet.
     apart: usize,
     company: Company,
 }
