@@ -557,8 +557,9 @@ int pmo_tx_commit(pmo_tx *tx);
 /** Ends the transaction without effect. */
 int pmo_tx_abort(pmo_tx *tx);
 
-/** Makes the transaction run alone in the pool from pmo_tx_again on; PMO_ERR_CONFLICT unless it runs
- * alone already. For long or unrepeatable ones. PMO_ERR_CLASS_MISMATCH for objects on demand. */
+/** Makes the transaction run alone in the pool from pmo_tx_again on; PMO_ERR_CONFLICT unless it
+ * runs alone already. For long or unrepeatable ones. PMO_ERR_CLASS_MISMATCH for objects on demand.
+ */
 int pmo_tx_alone(pmo_tx *tx);
 
 /** Calls a function once the transaction is durable, in the order of these calls. A run that does

@@ -1,8 +1,8 @@
 //! The state of a database in a process: the attached object, and the locks of its connections.
 //!
 //! Invariants:
-//! 1. `writer` alone may store to the object, and only while `barred`: no other connection reads the
-//!    object's memory then.
+//! 1. `writer` alone may store to the object, and only while `barred`: no other connection reads
+//!    the object's memory then.
 //! 2. Without `dirty` stores the object is as the last transaction left it; unless some are `owed`,
 //!    that is its last psync.
 //! 3. The object is detached only when no connection reads its memory, and nothing is owed.

@@ -299,6 +299,7 @@ impl Held<'_> {
             return Ok(());
         }
         batch.seal(seed);
+        // After a failure the lane is read anew.
         state.known = None;
         let Known { mut log, epoch } = known.clone();
         append(&epoch, seed, &mut log, batch)?;

@@ -224,6 +224,7 @@ impl Survey {
         Survey::read_all(device, superblock, None, progress)
     }
 
+    /// Checks a pool that should be clean. The caller has the table.
     fn brief(
         device: Arc<dyn Device>,
         superblock: Superblock,

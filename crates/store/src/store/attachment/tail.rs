@@ -39,6 +39,7 @@ const GENERATIONS: usize = 4;
 pub(in crate::store) struct Tail {
     object: Located,
     shown: u64,
+    /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
     /// The table lane's end at the last look (invariant 5).
     seen: Option<LaneLog>,
@@ -101,6 +102,7 @@ struct Ahead<'a> {
     entry: &'a Entry,
     slot: u64,
     lines: Lines,
+    /// End of the last batch known to be durable.
     proven: Cut,
     /// Ends of later batches, with their numbers.
     unproven: Vec<(u64, Cut)>,
@@ -109,6 +111,7 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
+    /// Batches before `durable` are durable.
     fn prove(&mut self, durable: u64) {
         let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
         if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
@@ -262,6 +265,7 @@ impl Store {
 
     fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
+        // Batches beyond the known length would close the log.
         self.device.verify()?;
         // The empty log if the object stayed, and its checkpointed psyncs.
         let look = || {

@@ -153,6 +153,7 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
+    /// Makes a batch durable and applies it; ends the change. `source` has borrowed lines.
     pub(in crate::store) fn commit(
         &self,
         changing: &mut Changing,
@@ -371,6 +372,7 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
+            // A failed read may have lost lines.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }

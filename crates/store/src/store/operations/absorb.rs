@@ -165,6 +165,7 @@ impl Store {
                 // Pending psyncs count under the present number.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
+                    // Readers keep its layers.
                     None => return Ok(None),
                     lock => lock,
                 },
