@@ -165,7 +165,6 @@ fn yes(there: bool) -> &'static str {
     if there { "yes" } else { "no" }
 }
 
-/// Opens the path for reading to find its kind; in a directory, a probe file.
 fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     let opened = if path.is_dir() {
         let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));

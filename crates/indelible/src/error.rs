@@ -159,7 +159,6 @@ struct Inner {
     operation: &'static str,
     pool: Option<PathBuf>,
     object: Option<String>,
-    /// Shared by all waiters of one failure.
     cause: Arc<Cause>,
 }
 
@@ -405,7 +404,6 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the operating system's [`io::Error`], if any; the text has it.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)

@@ -174,7 +174,6 @@ impl Rights {
     /// Fetches of code.
     pub const EXECUTE: Rights = Rights(4);
 
-    /// Nothing, which users see as the absence of rights: an entry has some.
     pub(crate) const NONE: Rights = Rights(0);
     pub(crate) const ALL: Rights = Rights(7);
 

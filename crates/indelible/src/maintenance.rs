@@ -117,7 +117,6 @@ fn note_living_writers(
     })
 }
 
-/// Skips sealed, used and unrecovered objects.
 fn judge_contents(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,

@@ -73,7 +73,6 @@ pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, Bac
     try_lock(file, path, (OWNER, mode))
 }
 
-/// Releases the file, although a starting child may still have the descriptor.
 pub(super) fn unlock(file: impl AsFd) {
     ofd::unlock(file.as_fd(), OWNER);
 }

@@ -70,8 +70,7 @@ impl Backing {
         find_anywhere(folders, identity, Length::Exactly(len))
     }
 
-    /// As [`find`](Backing::find), of one that may have been [lengthened](Backing::lengthen) beyond
-    /// `len`.
+    /// As [`find`](Backing::find), also if it was [lengthened](Backing::lengthen).
     pub(crate) fn find_longer(
         folders: Folders<'_>,
         identity: &Identity,
@@ -122,7 +121,6 @@ impl Backing {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// At a fixed address, or anywhere with `room` bytes of addresses if possible.
     pub(crate) fn map_part(
         &self,
         addr: Option<usize>,

@@ -22,8 +22,7 @@ pub(crate) struct Swept {
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes files of other boots than `boot`, and unused ones of this boot unless `wanted`. They may
-/// have commits that are nowhere else.
+/// The files may have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
@@ -54,8 +53,7 @@ enum Verdict {
 
 type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
 
-/// Judges each file before its lock, so that most are never locked, and removable ones again under
-/// it.
+/// Judges each file before its lock, and removable ones again under it.
 fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);

@@ -226,7 +226,6 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
 struct Exclusive<'a, 'h, T> {
     word: &'a AtomicU64,
     value: *mut T,
-    /// Left after the lock was released.
     _inside: Inside<'h>,
     of: PhantomData<&'a mut T>,
 }

@@ -153,7 +153,6 @@ impl<P: PointsTo> PointsTo for POption<P> {
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
     const ANY: bool = false;
     const SHARED: bool = T::SHARED;
-    /// Without a value, its whole place is.
     const PADDED: bool = size_of::<T>() > 0;
 
     #[inline]

@@ -81,7 +81,6 @@ impl<'h> HeapRef<'h> {
         }
     }
 
-    /// The error names the object, unless that is a reader's.
     pub(super) fn error(self, operation: &'static str, error: HeapError) -> Error {
         match self.seated() {
             Ok(heap) => heap.attached().error(operation, Cause::Heap(error)),

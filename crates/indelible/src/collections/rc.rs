@@ -31,7 +31,6 @@ pub(super) struct Shared<T> {
     pub(super) value: T,
 }
 
-/// More owners of one value are a mistake.
 const MOST: u64 = i64::MAX as u64;
 
 /// A value with several owners in one heap, as std's `Rc`. Their count changes by plain stores,

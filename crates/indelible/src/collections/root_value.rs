@@ -143,7 +143,6 @@ impl Heap {
         Ok(new)
     }
 
-    /// Frees the block if `refer` fails.
     pub(super) fn put_bytes(
         &self,
         bytes: &[u8],
@@ -164,7 +163,6 @@ impl Heap {
         referred
     }
 
-    /// The caller stores a value there at once.
     fn block_of_root<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str) -> Result<*mut T> {
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
         let described = Describing::of::<T>().describe();

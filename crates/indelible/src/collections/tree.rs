@@ -256,8 +256,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
     }
 }
 
-/// Splits a full node; returns the key between both, the new node, and the value's place unless it
-/// is that key's.
+/// Returns the key between both nodes, the new node, and the value's place unless it is that key's.
 #[allow(clippy::type_complexity)]
 fn put<'h, K: Persist<'h>, V: Persist<'h>>(
     node: Node<K, V>,

@@ -21,7 +21,6 @@ impl<T> Typed for PhantomData<T> {
     }
 }
 
-/// The compiler's hash of a type, the same for all lifetimes of the heap.
 pub(super) fn type_hash<'h, T: 'h>() -> TypeId {
     let stand_in: &(dyn Typed + 'h) = &PhantomData::<T>;
     // SAFETY: the stand-in has no bytes: nothing is used beyond `'h`.

@@ -96,7 +96,6 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.elements.capacity()
     }
 
-    /// The slot of element `index`, which is less than the room, or of the one after the last.
     #[inline]
     pub(super) fn slot(&self, index: usize) -> usize {
         let (slot, room) = (self.first as usize + index, self.capacity());

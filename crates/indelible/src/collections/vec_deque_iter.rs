@@ -172,7 +172,6 @@ impl<'h, T: Persist<'h>> Default for PVecDeque<'h, T> {
     }
 }
 
-/// Clones into the queue's own heap, if any.
 impl<'h, T: Persist<'h> + Clone> Clone for PVecDeque<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

@@ -167,7 +167,6 @@ impl<'h, T: Persist<'h>> Drop for Elements<'h, T> {
 /// Elements being removed from a vector.
 pub struct PDrain<'a, 'h, T: Persist<'h>> {
     rest: Elements<'h, T>,
-    /// Index of the first element behind the range, and how many there are from there on.
     end: usize,
     behind: usize,
     vec: &'a mut PVec<'h, T>,

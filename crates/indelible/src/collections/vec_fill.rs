@@ -257,7 +257,6 @@ impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVec<'h, T> {
     }
 }
 
-/// Clones into the vector's own heap, if any.
 impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

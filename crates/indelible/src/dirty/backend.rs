@@ -17,7 +17,6 @@ pub(super) trait Backend: Send + Sync {
     /// Pages stand still in memory or in copies. A rung may make all stores wait instead.
     fn hold(&mut self, cut: Cut<'_>) -> io::Result<()>;
 
-    /// The page at the moment of the cut, if it was copied.
     fn copy_of(&self, _page: u64) -> Option<*const u8> {
         None
     }

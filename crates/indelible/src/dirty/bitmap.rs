@@ -5,7 +5,6 @@ use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 const BLOCK: usize = 64 * WORDS;
 const WORDS: usize = 512;
 
-/// One bit per page, with one owner. Blocks are allocated with their first bit.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<Option<Box<[u64; WORDS]>>>);
 

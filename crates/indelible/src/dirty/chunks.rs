@@ -6,7 +6,6 @@ use super::bitmap::Bits;
 use super::range::PageRange;
 use crate::sys::PAGE;
 
-/// Bytes that one page table describes.
 const CHUNK: usize = 512 * PAGE;
 
 /// Invariant: `runs` are the pages of the chunks in `known`, up to `pages`.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Several page tables: most pages are absent.
 const PAGES: usize = 12_000;
 
 struct Patient;

@@ -6,7 +6,6 @@ use super::range::PageRange;
 use super::watch::Watched;
 use crate::sys::PAGE;
 
-/// The handler learns of the range with the first hold.
 pub(super) struct Gate {
     base: usize,
     len: usize,

@@ -21,7 +21,7 @@ pub(super) fn me() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Judges a store that a page's protection forbids. Async-signal-safe.
+/// Async-signal-safe.
 pub(super) fn resolve(addr: usize) -> Verdict {
     find(addr, |slot| pass(slot, addr)).unwrap_or(Verdict::Foreign)
 }
@@ -39,7 +39,6 @@ fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
     })
 }
 
-/// Lets the store pass. Without pages a fault outside a hold is a late one.
 fn open(slot: &Slot, claim: &Claim, addr: usize) -> bool {
     let start = claim.start;
     let page = (addr - start) / PAGE;

@@ -25,7 +25,6 @@ impl Marked {
         self.lines = lines;
     }
 
-    /// The shared set grows last: it then has room for every page that it has marks of.
     pub(super) fn grow(&mut self, pages: usize) {
         self.taken.grow(pages);
         self.lines.grow(pages);

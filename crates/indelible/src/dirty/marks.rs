@@ -16,7 +16,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pages: Vec<usize>,
-    /// A bit for each line of a page; allocated with the first.
     masks: Vec<u64>,
     room: usize,
 }
@@ -98,7 +97,6 @@ struct Sets {
     borrowed: Lines,
 }
 
-/// The marks of one object, shared by the object, its heap and its tracker.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyLines {
     sets: Mutex<Sets>,
@@ -107,10 +105,8 @@ pub(crate) struct DirtyLines {
     unlocked: AtomicU8,
 }
 
-/// All stores to reachable values were made under locks of a heap.
 const NEVER: u8 = 0;
 const RELIED_ON: u8 = 1;
-/// Threads may store without a lock: by address, or through atomics.
 const UNLOCKED: u8 = 2;
 
 impl DirtyLines {

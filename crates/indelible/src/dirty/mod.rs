@@ -138,7 +138,6 @@ impl Tracker {
         Ok(())
     }
 
-    /// After an error the affected pages are reported again.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -206,7 +205,6 @@ impl Tracker {
         if self.held { self.backend.copy_of(page) } else { None }
     }
 
-    /// Ends a hold. `settle` must come first.
     pub(crate) fn release(&mut self) -> Result<(), DirtyError> {
         self.held = false;
         if std::mem::take(&mut self.gated) {

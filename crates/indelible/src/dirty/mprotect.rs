@@ -133,7 +133,6 @@ impl<P: FaultPolicy> Backend for Mprotect<P> {
         Ok(())
     }
 
-    /// Pages that still have their bits fault once more.
     fn release(&mut self) -> io::Result<()> {
         self.parts.iter().try_for_each(|part| part.watched.release(false))
     }

@@ -6,7 +6,6 @@ use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use std::io;
 
-/// Runs per pass of a scan. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
 
 pub(super) struct PageTables {

@@ -28,7 +28,6 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// With room for twice the size: untouched bits cost nothing.
     pub(super) fn new(count: usize, budget: usize) -> Pages {
         let capacity = count.saturating_mul(2);
         Pages {
@@ -52,7 +51,6 @@ impl Pages {
         room
     }
 
-    /// If the process's mappings run out, larger clusters are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();
@@ -77,7 +75,6 @@ impl Pages {
         }
     }
 
-    /// Pages that `forbid` could not protect keep their bits.
     pub(super) fn close<E>(
         &self,
         _: &Hold<'_>,

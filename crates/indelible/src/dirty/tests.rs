@@ -366,7 +366,6 @@ fn a_store_before_the_settle_is_late_and_not_lost() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// Few stores, so that pages rarely repeat.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -531,7 +530,6 @@ fn few_mappings_only_make_the_clusters_larger() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// Protecting every other page takes more mappings than a process may have.
 #[test]
 fn without_mappings_everything_is_protected_by_one_call() {
     struct Apart;

@@ -21,7 +21,6 @@ pub(super) struct Turn {
     pub(super) start: AtomicUsize,
     pub(super) end: AtomicUsize,
     pub(super) active: AtomicU32,
-    /// 0, or the holding thread, with the flag of waiting handlers.
     pub(super) held: AtomicU32,
 }
 
@@ -104,7 +103,6 @@ impl Turn {
         self.release()
     }
 
-    /// Waits for leaving handlers: a few instructions, or one change of protection.
     pub(super) fn drain(&self, pause: impl Fn()) {
         fence(Ordering::SeqCst);
         while self.active.load(Ordering::SeqCst) != 0 {

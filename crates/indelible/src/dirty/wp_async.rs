@@ -45,7 +45,6 @@ const FEW_PAGES: usize = 16 * 512;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchedBy {
-    /// Now and after a renewal; with this descriptor, if any.
     Tracker(Option<&'static Uffd>),
     Service(&'static Uffd),
 }
@@ -62,19 +61,16 @@ pub(super) struct WpAsync<P> {
     copies: Copies,
     beside: bool,
     protects: bool,
-    /// A settle of the same pages has nothing to do.
     steady: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
     plan: Reprotection,
     quiet_at: Option<u64>,
-    /// Pages that existed in new chunks at the last question, and those chunks' number.
     sparse: (u64, u64),
     filled: bool,
 }
 
 impl<P: ScanPolicy> WpAsync<P> {
-    /// `filled`: the pages exist already and equal the primary.
     pub(super) fn new(
         base: usize,
         pages: usize,
@@ -226,8 +222,8 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(revealed)
     }
 
-    /// Stores that broke the rules are late, not lost. Only stores make pages this process's own;
-    /// the few settled earlier are reported once more.
+    /// Late stores are not lost. Only stores make pages this process's own; the few settled earlier
+    /// are reported once more.
     fn report_late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
         self.tables.scan(run, Seek::OwnPresent, |run, _| {
             out.push(run);

@@ -12,7 +12,6 @@ struct Mount {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue`
     fn parse(line: &str) -> Option<Mount> {
         let (mount, system) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(4);

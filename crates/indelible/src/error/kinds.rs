@@ -196,7 +196,6 @@ fn seal_kind(error: &SealError) -> ErrorKind {
 
 pub(super) const LOST_WORD: &str = "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words";
 
-/// Advice on a seal or an irreparable word, which a repair without a key cannot mend.
 pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
     let error = match cause {
         Cause::Store(error) => Some(error),

@@ -26,7 +26,6 @@ impl Cause {
         }
     }
 
-    /// Whether the system's error is a device's, of which the kernel's log says more.
     pub(super) fn is_of_device(&self) -> bool {
         let error = self.system().and_then(Errno::from_io_error);
         error.is_some_and(|error| {

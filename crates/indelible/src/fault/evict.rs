@@ -23,7 +23,6 @@ pub(super) struct Resident {
 struct Pages {
     order: VecDeque<usize>,
     bits: Vec<u64>,
-    /// Pages may differ from their source for good: none may go.
     kept: bool,
 }
 

@@ -46,15 +46,12 @@ pub(crate) use source::{
 const BATCH: usize = 64;
 
 pub(crate) struct ServeParams {
-    /// An anonymous mapping without pages: address and bytes, multiples of the page size.
     pub(crate) base: usize,
     pub(crate) len: usize,
     pub(crate) ahead: usize,
-    /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
     pub(crate) protect: bool,
     pub(crate) secret: bool,
-    /// Resident pages at most, without those that may not be dropped; `None`: no limit.
     pub(crate) limit: Option<usize>,
     pub(crate) frozen: bool,
     pub(crate) prediction: Option<PredictionParams>,
@@ -148,7 +145,6 @@ impl Served {
         Some(self.range.prediction.as_ref()?.stats())
     }
 
-    /// Returns how many pages are present from the first on. On an error, earlier pages are filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
         if count == 0 {

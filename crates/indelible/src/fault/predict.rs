@@ -63,7 +63,6 @@ fn step(page: usize, stride: isize, count: usize) -> usize {
 
 struct Stream {
     stride: isize,
-    /// The window whose trigger comes next: first page, count, and the trigger's index.
     start: usize,
     count: usize,
     trigger: usize,

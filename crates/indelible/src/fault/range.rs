@@ -172,7 +172,6 @@ impl Range {
         self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Within the budget, also pages behind it; returns pages read and pages paid for.
     pub(super) fn read_from(
         &self,
         claimed: &ops::Range<usize>,

@@ -50,18 +50,15 @@ impl Service {
     }
 }
 
-/// The shared descriptor for asynchronous write protection that also announces drops.
 pub(crate) fn watcher() -> io::Result<&'static Uffd> {
     Ok(&service()?.uffd)
 }
 
-/// Until drop, the object's pending lines are written out before pages are dropped.
 pub(crate) struct Announced {
     number: u64,
     generation: u32,
 }
 
-/// Before any page of a range watched by [`watcher`] is dropped. `None`: unsupported.
 pub(crate) fn before(write_out: impl Fn() + Send + Sync + 'static) -> Option<Announced> {
     let mut objects = service().ok()?.objects.lock().unwrap_or_else(PoisonError::into_inner);
     objects.0 += 1;

@@ -264,7 +264,6 @@ impl Service {
         }
     }
 
-    /// Makes the page raise SIGBUS, so that its thread does not wait for ever.
     fn give_up(&self, addr: usize) {
         let mut tried = false;
         loop {

@@ -10,7 +10,6 @@ use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
 
-/// Beyond this time per page, a thread's start does not matter.
 pub(crate) const SLOW: Duration = Duration::from_micros(100);
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -88,7 +87,6 @@ impl PageSource for Sealed {
     }
 }
 
-/// The words of an object with check words; a read repairs damaged ones.
 pub(crate) struct Decoded(pub(crate) Arc<dyn PageSource>);
 
 #[derive(Debug, thiserror::Error)]

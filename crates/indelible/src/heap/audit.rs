@@ -86,7 +86,6 @@ impl Index {
         Some(self.all[index].size as u64)
     }
 
-    /// Bytes (from, to) of blocks in use outside of described values.
     pub(super) fn rest(
         &self,
         owned: &HashMap<u64, u64>,
@@ -282,7 +281,6 @@ impl ReadHeap {
     }
 }
 
-/// `blocks`: those in use, in address order, of a heap without findings.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();

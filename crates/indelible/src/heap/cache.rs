@@ -42,7 +42,6 @@ impl Current {
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
-    /// Lists of spans with free blocks; the oldest first, as they have most.
     partial: [Slot<Span>; CLASSES],
     last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,

@@ -36,7 +36,6 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// The directory then lies in the first chunk beyond the present one.
     fn reserve_behind(&self, pages: u64) -> Result<()> {
         let number = self.frontier();
         if number < self.header.capacity.load(Relaxed) || self.len_of(number) <= pages {

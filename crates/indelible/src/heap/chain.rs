@@ -86,8 +86,7 @@ pub(crate) struct Cursor<'a, S> {
     within: PhantomData<S>,
 }
 
-/// An address in the heap of the link's value: its first block's, the heap it was made in, or the
-/// value's own.
+/// An address in the heap of the link's value.
 #[inline]
 pub(crate) fn home(slot: &AtomicU64) -> usize {
     match slot.load(Acquire) {

@@ -13,7 +13,6 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Gates this thread is inside of, with counts.
     #[allow(clippy::missing_const_for_thread_local)]
     static INSIDE: RefCell<Vec<(usize, usize)>> = RefCell::new(Vec::new());
 }
@@ -23,7 +22,6 @@ pub(super) struct Gate {
     inside: AtomicUsize,
     closed: AtomicBool,
     cutting: Mutex<bool>,
-    /// `cutting` changed, the last thread left, or the gate opened.
     changed: Condvar,
 }
 
@@ -38,7 +36,6 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Returns the former count. A thread's last destructors are not counted.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();

@@ -30,8 +30,8 @@ impl<T> Slot<T> {
         Self::reference(self.0.load(Ordering::Acquire))
     }
 
-    /// As [`get`](Slot::get), ordered behind this thread's earlier `SeqCst` stores: of two threads
-    /// that each store and then read the other's slot, one sees the other's store.
+    /// Ordered behind this thread's earlier `SeqCst` stores: of two threads that each store and
+    /// then read the other's slot, one sees the other's store.
     pub(super) fn latest(&self) -> Option<&'static T> {
         Self::reference(self.0.load(Ordering::SeqCst))
     }

@@ -18,7 +18,6 @@ impl Reclaimed {
         self.blocks.len() as u64
     }
 
-    /// Exclusive blocks, and shared ones with their number of owners in the value.
     pub(crate) fn into_blocks(self) -> (Vec<u64>, Vec<(u64, u64)>) {
         (self.blocks, self.shared)
     }
@@ -155,7 +154,6 @@ impl View<'_> {
 }
 
 impl RawHeap {
-    /// `foreign`: code other than typed code may have stored the bytes.
     pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
         let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
         let view = View {

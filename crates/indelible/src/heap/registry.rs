@@ -32,7 +32,6 @@ const NONE: Entry =
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
 /// Changes with `HEAPS`.
 static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
-/// Changes with every entry removed or replaced.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {

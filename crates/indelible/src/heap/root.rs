@@ -78,7 +78,6 @@ impl Root {
         lines(&self.layout)
     }
 
-    /// The description that the layout and fingerprint match, if any.
     pub(crate) fn description(&self) -> Option<Description> {
         self.read_description().ok()
     }

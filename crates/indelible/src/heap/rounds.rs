@@ -22,12 +22,11 @@ pub(super) struct Rounds<E: Clone> {
 
 #[derive(Debug)]
 struct State<E> {
-    /// The round that tickets join. All before it are closed.
+    /// All rounds before it are closed.
     joining: u64,
     led: bool,
     durable: u64,
     failed: Option<(u64, E)>,
-    /// Threads to wait for before the joining round is closed.
     company: Company,
     wakers: Vec<Waker>,
 }
@@ -105,7 +104,6 @@ impl<E: Clone> Rounds<E> {
         }
     }
 
-    /// One thread watches the clock for all.
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
         let Some(watch) = state.company.watch() else {
             return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -294,7 +292,6 @@ mod tests {
         assert_eq!(cuts.into_inner(), 1, "one lead is enough for all of them");
     }
 
-    /// Two threads that commit repeatedly share each cut, and do not take turns.
     #[test]
     fn a_round_is_closed_when_those_who_waited_before_are_there() {
         let rounds = Tested::with_pace(Duration::from_secs(3600));

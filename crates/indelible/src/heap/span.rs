@@ -242,7 +242,7 @@ impl Span {
         }
     }
 
-    /// Removes the owner, with the heap's lock. It has claimed no blocks.
+    /// The span has claimed no blocks. With the heap's lock.
     pub(super) fn disown(&self) {
         self.put(place::FULL);
         self.have(None);
@@ -250,7 +250,7 @@ impl Span {
         self.survey();
     }
 
-    /// Rebuilds `unused`. The caller may by (2), and no block is claimed.
+    /// The caller may by (2), and no block is claimed.
     pub(super) fn survey(&self) {
         for (word, free) in self.unused.iter().enumerate() {
             free.store(0, Relaxed);
@@ -364,7 +364,6 @@ impl Span {
     }
 }
 
-/// By the reciprocal of the blocks' size.
 #[inline]
 fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no

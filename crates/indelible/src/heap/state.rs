@@ -36,7 +36,6 @@ pub(super) struct Inner {
     /// Emptied spans still in an inbox, unusable for another heap.
     queued: Vec<&'static Span>,
     have: [usize; CLASSES],
-    /// Offsets of roots, each with its record's page; `None`: not read yet.
     pub(super) roots: Option<BTreeSet<(u64, u64)>>,
     spans: Vec<&'static Span>,
     caches: Vec<&'static Cache>,

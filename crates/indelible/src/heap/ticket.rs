@@ -95,8 +95,8 @@ impl Ticket<'_> {
     }
 }
 
-/// As [`wait`](Ticket::wait), without any runtime: the leading task makes the durable write within
-/// its `poll`, after letting ready tasks run once, and wakes all others.
+/// Without any runtime: the leading task makes the durable write within its `poll`, after letting
+/// ready tasks run once, and wakes all others.
 impl Future for Ticket<'_> {
     type Output = Result<()>;
 

@@ -9,7 +9,6 @@ pub(crate) struct Trusted(Mutex<Which>);
 #[derive(Debug)]
 enum Which {
     All,
-    /// The heap was verified, with these roots, or they were made since.
     These(BTreeSet<String>),
     /// Anything may have stored the contents, with the heap's own data: no root may be made.
     None,

@@ -44,7 +44,6 @@ impl Window {
         Window { base, len, writable, marks, copies: None }
     }
 
-    /// A window of copies of some pages, of an object of `len` bytes at this address.
     pub(super) fn of_copies(base: NonNull<u8>, len: usize, copies: Arc<Copies>) -> Window {
         let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
         Window { base, len, writable: true, marks: None, copies: Some(copies) }

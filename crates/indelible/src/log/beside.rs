@@ -17,7 +17,6 @@ use std::time::Duration;
 const CHUNK: usize = 256 << 10;
 /// Bytes of lines kept before the log is reattached, whose lane then has fewer.
 const MOST: usize = 64 << 20;
-/// Attaches before the lane counts as unusable.
 const ATTEMPTS: u32 = 50;
 const PAUSE: Duration = Duration::from_micros(500);
 
@@ -70,7 +69,7 @@ impl Beside {
         Ok(header.unwrap_or(Header::EMPTY))
     }
 
-    /// Takes newer psyncs; returns whether there were any. `None`: the lane cannot be used.
+    /// `None`: the lane cannot be used.
     fn look(&mut self) -> Result<Option<bool>, Cause> {
         match self.place.follow() {
             Followed::Lost => Ok(None),
@@ -118,8 +117,7 @@ impl Beside {
         Ok(true)
     }
 
-    /// Drops bytes before `at`; returns whether there was a newer psync. `None`: the log cannot be
-    /// read in place.
+    /// `None`: the log cannot be read in place.
     pub(super) fn refresh(&mut self, at: usize) -> Result<Option<bool>, Cause> {
         self.pool.alive()?;
         let held: usize = self.ahead.iter().map(|(_, bytes)| bytes.len()).sum();

@@ -8,7 +8,6 @@ const VERSION: u64 = 1;
 pub(super) const HEADER: usize = 64;
 pub(super) const HEAD: usize = 40;
 
-/// Six words of 64 bits, least significant byte first, then zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) end: usize,

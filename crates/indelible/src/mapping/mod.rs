@@ -81,7 +81,7 @@ impl Mapping {
         Mapping::new(at, (len, 0), Kind::File(own, offset), protection)
     }
 
-    /// As [`file`](Self::file), anywhere, with `room` bytes of addresses to grow into, if possible.
+    /// With `room` bytes of addresses to grow into, if possible.
     pub(crate) fn file_with_room(
         (len, room): (usize, usize),
         file: BorrowedFd<'_>,
@@ -99,7 +99,6 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// `offset` is page-aligned. Duplicates the descriptor.
     pub(crate) fn shared(
         addr: Option<usize>,
         (len, room): (usize, usize),
@@ -189,7 +188,6 @@ impl Mapping {
         })
     }
 
-    /// Lets forked children have it. After a failure they do not.
     pub(crate) fn inherit(&mut self) -> io::Result<()> {
         self.inherited = true;
         // SAFETY: our own mapping (1).
@@ -215,7 +213,6 @@ impl Mapping {
         NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
     }
 
-    /// Whether it is a private file mapping, whose dropped pages the page cache refills.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(..))
     }
@@ -289,7 +286,7 @@ impl Mapping {
         leave_out(self.addr, self.len)
     }
 
-    /// Zeroes present pages; touching an absent one would wait for its filler.
+    /// Touching an absent page would wait for its filler.
     fn wipe(&mut self) {
         if !matches!(self.kind, Kind::Anonymous) {
             return;

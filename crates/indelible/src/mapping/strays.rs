@@ -135,7 +135,6 @@ impl Line {
     }
 }
 
-/// Names the object and the reason.
 fn explain(addr: usize, is_store: bool) {
     let all = || SLOTS_OF_OBJECTS.iter().filter(move |slot| slot.holds(addr));
     let attached = all().find(|slot| !slot.is_of(Access::Gone));

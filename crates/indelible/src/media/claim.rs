@@ -269,7 +269,6 @@ fn mounts() -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// There is one devtmpfs, however often it is mounted.
 fn is_kernels(stat: &Stat) -> bool {
     let device = format!("{}:{}", major(stat.st_dev), minor(stat.st_dev));
     mounts().iter().any(|mount| mount.device == device && mount.kind == "devtmpfs")

@@ -24,7 +24,6 @@ pub(crate) enum MediaError {
     Remote { path: PathBuf, file_system: &'static str },
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
-    /// Another process has the device, or another way to the same bytes.
     #[error("{path} is in use by {by}")]
     InUse { path: PathBuf, by: String },
     #[error(

@@ -15,7 +15,6 @@ use crate::sys::mmap::{self, HUGE};
 /// memory.
 const ONE_BY_ONE: Duration = Duration::from_millis(1);
 
-/// The file is mapped at `base`. Failed pages stay as they were.
 pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Result<(), Errno> {
     let huge = HUGE as u64;
     if !base.is_multiple_of(HUGE) {

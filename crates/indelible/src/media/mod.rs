@@ -34,13 +34,10 @@ use crate::sys::ofd;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
-    /// DAX devices, DAX files and tmpfs files as such, everything else as a file.
     #[default]
     Auto,
     File,
-    /// A file treated as persistent memory, on any file system.
     Memory,
-    /// A file that `MAP_SYNC` can map.
     Dax,
     /// A character device of device-DAX.
     DevDax,
@@ -77,7 +74,6 @@ pub(crate) enum Access {
 pub(crate) struct OpenOptions {
     pub(crate) choice: MediumChoice,
     pub(crate) access: Access,
-    /// Accept network and user-space file systems.
     pub(crate) allow_remote: bool,
 }
 

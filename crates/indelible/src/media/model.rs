@@ -59,7 +59,6 @@ fn moving(bytes: u64, rate: u64) -> Duration {
 pub struct Traffic {
     model: MediumModel,
     epoch: Instant,
-    /// End of all requested transfers, in nanoseconds since `epoch`.
     free: AtomicU64,
     cached: Box<[AtomicU64]>,
     /// Nanoseconds to deduct from later calls: reading the clock takes as long as reading memory.
@@ -160,7 +159,6 @@ impl Traffic {
     }
 
     fn pass(&self, begin: Instant, end: Instant) {
-        /// A longer lateness is the system's.
         const HABIT: i64 = 1000;
         let long = end.saturating_duration_since(begin);
         if long.is_zero() {

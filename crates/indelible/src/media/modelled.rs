@@ -88,7 +88,6 @@ impl Medium for ModelledMedium {
         self.beneath.unwritten(offset, len)
     }
 
-    /// Long ranges are cleared by the file system, outside the model.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let begin = Instant::now();
         self.beneath.zero(offset, len)?;

@@ -56,7 +56,6 @@ pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), E
     }
 }
 
-/// Whether the file system reports holes. FUSE may report none.
 pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     const FUSE: i64 = 0x6573_5546;
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
@@ -103,7 +102,6 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Frees blocks where holes are possible; they need a new reservation.
 pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());

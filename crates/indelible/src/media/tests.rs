@@ -179,7 +179,6 @@ fn a_pool_in_use_is_not_replaced() {
     });
 }
 
-/// Two handles in one process are two holders: the lock belongs to the open file description.
 #[test]
 fn locks_exclude_holders_and_nothing_else() {
     each(|first, path| {

@@ -12,8 +12,7 @@ use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const WORD: usize = 8;
-/// Bytes before the object's: a word that says that these are complete, and a count of marked
-/// lines.
+/// A word that says that the object's bytes are complete, and a count of marked lines.
 pub(super) const HEAD: usize = PAGE;
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
 pub(super) const MARKED: usize = 1;
@@ -26,7 +25,6 @@ impl Words {
         Ok(Words(backing.map(None)?))
     }
 
-    /// Private zeros of `len` bytes, whole pages, allocated on store.
     pub(crate) fn zeros(len: usize) -> Result<Words, MappingError> {
         Ok(Words(Mapping::anonymous(None, len, Protection::ReadWrite)?))
     }
@@ -67,7 +65,6 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// The memory may be longer: the object was about to grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()
@@ -94,12 +91,12 @@ impl Area {
         self.words.0.room()
     }
 
-    /// For a coming growth. The memory is still found for the present length.
+    /// The memory is still found for the present length.
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
         self.backing.lengthen(HEAD + len)
     }
 
-    /// Maps `len` existing bytes: for transactions, and at the object's own address, if `shown`.
+    /// `shown`: also at the object's own address.
     pub(crate) fn grow(&mut self, shown: Option<&mut Mapping>, len: usize) -> Result<(), BackingError> {
         let offset = Some(Backing::offset(HEAD));
         if let Some(shown) = shown {
@@ -120,7 +117,7 @@ impl Area {
         words.for_each(|(word, bytes)| *bytes = word.load(Ordering::Relaxed).to_le_bytes());
     }
 
-    /// Marks the object's bytes as complete. Before that there are no commits.
+    /// Before that there are no commits.
     pub(crate) fn fill(&self) {
         self.head.all()[0].store(FILLED, Ordering::Release);
     }

@@ -39,7 +39,6 @@ impl Figures {
         self.word(2)
     }
 
-    /// Commits that were durable on return, due to the guard's bound.
     #[inline]
     pub(crate) fn at_once(&self) -> &AtomicU64 {
         self.word(3)

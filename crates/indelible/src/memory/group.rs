@@ -94,7 +94,7 @@ impl Group {
         self.logs().free.push(log);
     }
 
-    /// After the last commit. `left`: the pool may lack commits, for the next process.
+    /// `left`: the pool may lack commits.
     pub(crate) fn end(&self, left: bool) {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let backings = std::mem::take(&mut self.logs().backings);

@@ -10,7 +10,6 @@ use super::area::{WORD, Words};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 const HEAD: usize = 3;
-/// The last commit's number, valid or not.
 pub(super) const LAST: usize = 2;
 const LINE: usize = 3 + 8;
 

@@ -25,7 +25,6 @@ impl Place {
         self.object(binding, object)
     }
 
-    /// A log, from 1 on; 0: the head. No object has such an ID.
     pub(super) fn part(&self, number: u64, part: u64) -> Identity {
         self.object(number, u128::from(part).to_be_bytes())
     }

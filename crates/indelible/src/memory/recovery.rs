@@ -79,8 +79,8 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     Ok(head.remove()?)
 }
 
-/// Removes unneeded memory files: of earlier boots, and of this pool's groups without an entry. A
-/// copy of the pool's file has its own memory. Returns their number.
+/// Removes files of earlier boots, and of this pool's groups without an entry. Returns their
+/// number.
 pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
     let folders = place.folders();
     let mut removed = 0;
@@ -113,8 +113,7 @@ fn is_shared(store: &Store, identity: &Identity) -> bool {
     }
 }
 
-/// Removes unused memory files that state the deleted pool at `path`, except those `wanted` by an
-/// existing pool. Returns the numbers of removed and of used files.
+/// Spares those `wanted` by an existing pool. Returns the numbers of removed and of used files.
 pub(crate) fn remove_of_deleted(
     path: &Path,
     wanted: impl Fn(&Identity, &Origin) -> bool,
@@ -161,7 +160,6 @@ fn logs_of(
     (1..).zip(lengths).map(find).collect()
 }
 
-/// Objects that the pool has whole need none.
 fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), MemoryError> {
     let damaged = |why| MemoryError::Damaged { number, why };
     let mut commits = Vec::new();

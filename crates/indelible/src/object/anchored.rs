@@ -37,7 +37,6 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// `None`: the object has no anchor.
     pub(super) fn begin(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -100,7 +99,7 @@ impl Anchored {
         told.map_err(AnchorError::after_a_change)
     }
 
-    /// The psync is done: a failure is retried by a later psync, and reported by the detach.
+    /// A failure is retried by a later psync, and reported by the detach.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {
             let _ = self.tell(false);
@@ -108,7 +107,7 @@ impl Anchored {
     }
 }
 
-/// Tries to read a record that changes meanwhile. A writer changes it once per interval.
+/// A writer changes a record once per interval.
 const LOOKS: usize = 16;
 
 pub(super) struct Told {
@@ -148,7 +147,6 @@ fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecor
     Ok(Some(*record))
 }
 
-/// `recorded`: the anchor must have a record.
 fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());

@@ -35,9 +35,7 @@ const PAGES: usize = 4096;
 pub(crate) struct Follows {
     pub(super) key: Vec<u8>,
     pub(super) addresses: Addresses,
-    /// Pages with newer lines: copies of this process.
     pub(super) laid: BTreeSet<usize>,
-    /// `None`: the object is not sealed.
     pub(super) opener: Option<Opener>,
 }
 
@@ -54,7 +52,6 @@ impl Follows {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
 
-    /// `before`: the anchor's answer from before that state was read.
     pub(super) fn judge(
         &self,
         object: &Located,

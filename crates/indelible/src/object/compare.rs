@@ -257,7 +257,6 @@ pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
 }
 
 impl Comparison<'_> {
-    /// Returns the end of the last line.
     #[inline]
     fn take(&mut self, primary: u64, page: u64, mask: u64, borrows: bool, batch: &mut Batch) -> u64 {
         if mask == 0 {

@@ -74,7 +74,6 @@ impl ReadCore {
         }
     }
 
-    /// `false`: failed, and the object has no bytes.
     pub(super) fn lay_first(&mut self, lines: &Lines) -> bool {
         let (Some(follows), Some(shadow)) = (&mut self.follows, &mut self.shadow) else { return false };
         // SAFETY: no thread has read them yet.

@@ -2,7 +2,6 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Typed code alone stored them, or its heap.
     Own,
     Verified,
     Foreign,

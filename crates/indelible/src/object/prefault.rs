@@ -46,8 +46,7 @@ impl ReadObject {
 }
 
 impl Core {
-    /// See [`Shadow::prefault`]. On a medium that is memory, pages of a mapped sparse object get
-    /// their space.
+    /// On a medium that is memory, pages of a mapped sparse object get their space.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
         let shadow = self.shadow()?;
         match shadow.prefault(pages.clone()) {

@@ -63,8 +63,7 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
     Ok(result?)
 }
 
-/// Other threads may store once the content is fixed, so all of it is copied, and no page goes
-/// straight to the primary.
+/// Other threads store once the content is fixed: all of it is copied.
 fn psync_cut(
     writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],

@@ -31,11 +31,9 @@ use std::time::Duration;
 
 pub(super) struct Tracked {
     shadow: Option<Shadow>,
-    /// Replaces `shadow` after a growth that failed: a placeholder mapping, so that stale
-    /// references do not fault.
+    /// After a failed growth: a placeholder, so that stale references do not fault.
     lost: Option<Shadow>,
     primary: *const u8,
-    /// Last known offset of the object's extent in the pool.
     extent: u64,
     /// Whether the shadow maps an extent that is a base now, or that the object left: its pages
     /// must stay in memory.
@@ -135,7 +133,6 @@ impl Tracked {
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Unchanged pages of the shadow are the former extent's.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {
@@ -169,7 +166,6 @@ impl Tracked {
         Ok(())
     }
 
-    /// Pages not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
         self.be_ready()?;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
@@ -238,7 +234,6 @@ impl Tracked {
         }
     }
 
-    /// Follows a commit during which no thread stored.
     pub(super) fn finish(
         &mut self,
         writer: &mut Writer,

@@ -31,12 +31,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Object {
     core: Mutex<Core>,
     base: *mut u8,
-    /// Changes under the lock of `core`.
     pub(super) len: AtomicUsize,
     marks: Arc<DirtyLines>,
     explicit: bool,
-    /// Whether only code that marks its stores has addresses in the object. Changes under the lock
-    /// of `core`.
+    /// Only code that marks its stores has addresses in the object. Changes under the lock of
+    /// `core`.
     pub(super) typed: AtomicBool,
     pub(super) pool: Arc<PoolInner>,
     pub(super) name: String,

@@ -143,7 +143,6 @@ impl CreateOptions {
         signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
-    /// Too large a number stays too large.
     fn occupied(&self, bytes: u64) -> u64 {
         if self.ecc { with_check_words(bytes).unwrap_or(u64::MAX) } else { bytes }
     }

@@ -10,7 +10,6 @@ use indelible_store::table::Key;
 
 const PIECE: usize = 1 << 20;
 
-/// Bytes that the device writes while the caller produces the next.
 const WRITEBACK: u64 = 8 << 20;
 
 /// An object being written from start to end, hidden until [`publish`](Import::publish) makes it
@@ -134,7 +133,7 @@ impl Import {
         written
     }
 
-    /// Writes whole pages. A failure discards the import: later bytes would take their place.
+    /// A failure discards the import: later bytes would take the place of the lost ones.
     fn write(&mut self, pages: &[u8]) -> Result<()> {
         let Some(revived) = &self.revived else {
             return self.pool.about("write", &self.name, Err(StoreError::Poisoned.into()));

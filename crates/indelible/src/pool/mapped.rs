@@ -15,12 +15,10 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 pub(crate) enum Place {
-    /// In its extent, for a reader.
     Extent,
     /// In its extent, for a writer: if that becomes a base, the pages follow.
     Own(LivePages),
     Mapped,
-    /// In its extent, or in those of its bases, for a writer.
     Live(LivePages),
     /// The same for a reader.
     Layers(SharedLayers),
@@ -66,8 +64,8 @@ impl Inner {
         sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
     }
 
-    /// The offset of an object's lowest base, and the pages stored elsewhere, if copying those is
-    /// cheap and touching the others claims no space.
+    /// `None` unless copying the pages stored elsewhere is cheap and touching the others claims no
+    /// space.
     fn over_lowest(&self, layers: &SharedLayers, entry: &Entry) -> Option<(u64, Vec<Range<usize>>)> {
         let pages = entry.extent_len() / PAGE as u64;
         let lowest = layers.lock().unwrap_or_else(PoisonError::into_inner).over_lowest(pages)?;

@@ -160,7 +160,6 @@ impl Inner {
         if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
     }
 
-    /// If that fails, [`Pool::collect`] removes it.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
         let now = self.store.find_id(&before.entry.id);
         let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);

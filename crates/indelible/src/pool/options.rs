@@ -378,7 +378,6 @@ impl PoolOptions {
         Ok(media::create(path, len.saturating_add(PAGE as u64), &options)?)
     }
 
-    /// Protects a pool that processes have open.
     fn refuse_in_use(&self, path: &Path) -> Result<(), Cause> {
         let media = match media::open(path, &self.as_media(Access::ReadWrite)) {
             // As mktemp makes it.

@@ -25,7 +25,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// (age, period) in seconds; ages ascending.
     rules: Vec<(u64, u64)>,
     now: Option<SystemTime>,
 }
@@ -82,7 +81,6 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
     }
 }
 
-/// Time in a snapshot's name: seconds since 1970, and number within the second.
 type Moment = (u64, u64);
 
 impl Keep {

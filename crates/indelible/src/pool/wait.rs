@@ -33,8 +33,7 @@ impl Inner {
         self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Repeats `attempt` while another process has the object, until the wait is over. First
-    /// applies the object's commits that a dead process left in memory.
+    /// First applies commits that a dead process left in memory.
     pub(crate) fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         let wait = Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
         patiently(wait, || {

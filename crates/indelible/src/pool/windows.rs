@@ -47,7 +47,6 @@ fn append(file: &Path, window: Window) -> std::io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(line(window).as_bytes())
 }
 
-/// Ranges in the file; invalid lines are skipped.
 fn read(file: &Path) -> Vec<Window> {
     let mut text = String::new();
     let Ok(opened) = fs::File::open(file) else { return Vec::new() };

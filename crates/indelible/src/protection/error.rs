@@ -14,7 +14,6 @@ pub(crate) enum ProtectionError {
     Lacking(Lack),
     #[error("the objects were attached before a fork, in the parent process; attach them here")]
     Forked,
-    /// Pages could not be opened, and are unchanged.
     #[error("cannot open the pages of a domain: {0}")]
     Open(io::Error),
     #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]

@@ -21,7 +21,6 @@ static OURS: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(super) struct Kept {
     key: Key,
-    /// A page may have the key for good.
     stuck: AtomicBool,
 }
 

@@ -102,7 +102,6 @@ pub fn tell(demand: usize, lines: &[Line]) -> Result<Telling> {
     tell_on_demand(demand, member, || lines.iter().map(words)).map_err(|cause| why_not(lines, cause))
 }
 
-/// Why an on-demand commit failed: a missing object belongs to another memory.
 #[cold]
 fn why_not(lines: &[Line], cause: Cause) -> Error {
     let objects = match lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>() {

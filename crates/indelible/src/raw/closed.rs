@@ -51,8 +51,7 @@ impl Closed {
         *self.range() = None;
     }
 
-    /// Closes the pages again after a new mapping; `len` bytes in all. After an error new pages may
-    /// be open to all threads until this succeeds.
+    /// After an error new pages may be open to all threads until this succeeds.
     pub(super) fn again(&self, len: usize) -> Result<(), Cause> {
         match &mut *self.range() {
             // SAFETY: as when they were closed first.

@@ -73,7 +73,7 @@ pub unsafe fn follow(home: *const u8, word: u64, len: usize) -> Result<NonNull<u
     }
 }
 
-/// First byte of an entry's object, attached for reading if need be.
+/// Attaches the object for reading if need be.
 fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     let pools = POOLS.read().unwrap_or_else(PoisonError::into_inner).clone();
     let missing =

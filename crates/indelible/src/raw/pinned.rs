@@ -96,7 +96,6 @@ fn failed(pool: &Pool, name: &str, cause: Cause) -> Error {
     Error::new("attach", cause).pool(pool.path()).object(name)
 }
 
-/// Attaches `name`, an object without a key.
 pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pinned> {
     let inner = pool.inner();
     inner.alive().map_err(|cause| failed(pool, name, cause))?;
@@ -110,7 +109,7 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
     }
 }
 
-/// Attaches objects without keys for writing, by one change of the table; if that fails, none.
+/// For writing, by one change of the table; if that fails, none.
 pub(crate) fn pin_all(pool: &Pool, names: &[&str]) -> Result<Vec<Result<Pinned>>> {
     let inner = pool.inner();
     let cores = inner.alive().and_then(|()| attach_cores(inner, names));

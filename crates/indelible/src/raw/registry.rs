@@ -37,7 +37,6 @@ static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
 struct Slot {
     attachment: Arc<Attachment>,
     count: usize,
-    /// One of the attaches is a view's, which only the view ends.
     pinned: bool,
 }
 
@@ -51,13 +50,12 @@ pub(super) struct Attachment {
     pub(super) id: [u8; 16],
     links: Mutex<HashMap<u32, Link>>,
     pub(super) base: NonNull<u8>,
-    /// Changes under the lock of the core.
     len: AtomicUsize,
     audit: AtomicUsize,
     generation: u32,
 }
 
-/// An entry's target, valid if no heap was closed and nothing detached since `epoch`.
+/// Valid if no heap was closed and nothing detached since `epoch`.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) base: NonNull<u8>,

@@ -42,7 +42,6 @@ pub struct LayoutLock {
 #[derive(Debug, Default)]
 struct Layers {
     name: String,
-    /// Descriptions: of the struct itself, then of its extensions.
     all: Vec<String>,
 }
 

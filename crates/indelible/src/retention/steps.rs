@@ -160,7 +160,6 @@ impl Heap {
         Ok(old)
     }
 
-    /// One step: `convert` converts elements and returns their total number.
     fn migrate<'h, Old, New>(
         &'h mut self,
         name: &str,

@@ -100,7 +100,6 @@ impl<'h> Opened<'_, 'h> {
         result.map_err(|error| self.failed::<Old, New>(error))
     }
 
-    /// The error of a converter; one of this library stays as it is.
     pub(super) fn failed<Old: Persist<'h>, New: Persist<'h>>(&self, error: ConverterError) -> Error {
         let error = match error.downcast::<Error>() {
             Ok(own) => return *own,

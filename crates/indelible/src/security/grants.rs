@@ -9,7 +9,6 @@ use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use std::collections::{BTreeMap, HashMap};
 
-/// Contexts per attached view, delegations included.
 const MOST: usize = 1024;
 
 /// Without contexts everything is allowed.
@@ -114,7 +113,7 @@ fn load(pool: &Pool, names: Vec<String>, ids: &[[u8; 16]]) -> Result<Grants, Cau
 }
 
 impl Reader<'_> {
-    /// Reads a context after its delegations; returns its number. A missing one gives nothing.
+    /// A missing context gives nothing.
     fn read(&mut self, id: &[u8; 16]) -> Result<usize, Cause> {
         match self.progress.get(id) {
             Some(Progress::Read(number)) => return Ok(*number),

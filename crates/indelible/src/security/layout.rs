@@ -110,7 +110,7 @@ fn damaged(number: usize, what: &str) -> SecurityError {
     SecurityError::Damaged(format!("entry {number} {what}"))
 }
 
-/// Possible rights: objects are not executable, and no page is writable without being readable.
+/// Objects are not executable, and no page is writable without being readable.
 fn possible(bits: u8) -> Option<Option<Rights>> {
     let rights = Rights::from_bits(bits);
     (bits == 0 || rights.is_some_and(Rights::are_of_pages)).then_some(rights)

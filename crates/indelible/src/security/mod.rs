@@ -66,7 +66,6 @@ pub struct SecurityContext {
     places: Option<Places>,
 }
 
-/// Places of the entries, so that a change reads only one.
 #[derive(Debug)]
 struct Places {
     numbers: BTreeMap<(RuleKind, [u8; 16]), usize>,

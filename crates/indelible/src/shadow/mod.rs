@@ -44,15 +44,11 @@ use crate::sys::uffd::{Uffd, Watch};
 /// A page takes 2 µs, a fault registration 10.
 const COPY_WHOLE: usize = 16 << 10;
 
-/// Sealed pages are slower to read and rarely all used.
 const DECRYPT_WHOLE: usize = 512 << 10;
 
 pub(crate) enum Source<'a> {
-    /// A privately mappable file; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
-    /// Such a file with substituted pages, for reading.
     Patched { fd: BorrowedFd<'a>, offset: u64, pages: Arc<dyn PageSource>, others: Vec<Range<usize>> },
-    /// The shadow is filled from it.
     Pages(Arc<dyn PageSource>),
 }
 
@@ -63,7 +59,6 @@ pub(crate) struct Params<'a> {
     pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
-    /// How to notice stores; `None`: the best way.
     pub(crate) rung: Option<Rung>,
     pub(crate) advice: Advice,
     /// `None`: if the object is large and it is possible. Files always are.
@@ -218,7 +213,6 @@ impl Shadow {
         }
     }
 
-    /// A lock must then exclude writers.
     pub(crate) fn is_file(&self) -> bool {
         self.mapping.is_file()
     }
@@ -243,7 +237,6 @@ impl Shadow {
         self.tracker.as_ref().map(Tracker::rung)
     }
 
-    /// Existing marks count. The shadow is over a file.
     pub(crate) fn find_stores(&mut self, rung: Rung, advice: Advice) -> Result<(), ShadowError> {
         let (base, len, watched_by) =
             (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));

@@ -81,7 +81,6 @@ impl Layout {
         }
     }
 
-    /// Compares the first four words at a queue's place with its options.
     pub(super) fn compare(offset: usize, options: &QueueOptions, found: [u64; 4]) -> Result<(), SharedError> {
         let [magic, version, slots, most] = found;
         let kind = match version ^ (VERSION << 8) {
@@ -131,7 +130,6 @@ impl Layout {
         self.first + 2 * LINE
     }
 
-    /// Rung when a message is put in. In bytes, like the next one.
     pub(super) fn filled(&self) -> usize {
         self.offset + 3 * 64
     }

@@ -24,7 +24,6 @@ pub(crate) struct Memory {
     control: Mapping,
     common: Common,
     sharer: Sharer,
-    /// A claim, which ends with the process.
     life: u32,
     claims: Mutex<HashSet<u64>>,
     pub(super) pool: Arc<Inner>,
@@ -107,7 +106,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As [`check`](Self::check), and whether untouched parts of the file were truncated.
+    /// Also whether untouched parts of the file were truncated.
     pub(super) fn check_whole(&self) -> Result<(), Cause> {
         self.check()?;
         match self.common.is_whole().map_err(SharedError::from)? {
@@ -132,7 +131,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 
-    /// Half a word; `None`: not at this offset.
+    /// `None`: not at this offset.
     #[inline]
     pub(super) fn half(&self, offset: usize) -> Option<&AtomicU32> {
         if !offset.is_multiple_of(4) || offset >= self.mapping.len() {

@@ -176,7 +176,7 @@ impl Queue {
         }
     }
 
-    /// Tries a few times with short pauses, then sleeps on the bell in between. `None`: timeout.
+    /// Sleeps on the bell after short pauses. `None`: timeout.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,

@@ -129,7 +129,6 @@ impl Slots<'_> {
         self.state(number).store(word(FREE, self.lap(number) + 1, 0), Ordering::Release);
     }
 
-    /// With many producers: unless the word differs from `found`.
     pub(crate) fn skip(&self, number: u64, found: u64) -> bool {
         let none = word(READY, self.lap(number), NO_MESSAGE);
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()

@@ -92,7 +92,7 @@ impl<'s, T: Plain> At<'s, T> {
         found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
     }
 
-    /// Inlined into pointer loops: a call would double the time of a step within the object.
+    /// Inlined into pointer loops: a call would double the time of a step.
     #[inline(always)]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         if pointer.index() == 0
@@ -133,7 +133,6 @@ impl<'s, T: Plain> At<'s, T> {
         }
     }
 
-    /// A value behind the object's bytes at lookup time.
     fn behind(space: &'s Space, home: &'s Attached, target: &'s Attached, offset: u64) -> Result<Self> {
         // SAFETY: as in `within`.
         match unsafe { target.now().value::<T>(offset) } {

@@ -203,7 +203,7 @@ impl Attached {
         self.recent.forget();
     }
 
-    /// The heap, for stores to blocks, allocations and frees: no root comes or goes.
+    /// For stores to blocks, allocations and frees: no root comes or goes.
     pub(super) fn free_heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         if let Content::Writing { fixed: Some(why), .. } = &self.content {
             return Err(self.error(operation, FarError::Fixed(why.clone())));

@@ -382,7 +382,6 @@ impl Space {
         }
     }
 
-    /// Checked again with all present bytes.
     #[cold]
     #[inline(never)]
     fn no_value<T>(home: &Attached, target: &Attached, offset: u64, why: NoValue) -> Error {

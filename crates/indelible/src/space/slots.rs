@@ -2,8 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Slots that always exist, enough for most objects. The first piece has as many, each next one
-/// twice as many.
+/// Enough for most objects. Each further piece has twice as many.
 pub(super) const NEAR: usize = 16;
 pub(super) const PIECES: usize = 20;
 

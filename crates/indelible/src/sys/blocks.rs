@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 
 const PIECE: usize = 1 << 20;
 
-/// Where a sandbox forbids `fallocate`, zeros are written.
 pub(crate) fn allot(file: impl AsFd, len: u64) -> Result<(), Errno> {
     loop {
         match fallocate(&file, FallocateFlags::empty(), 0, len) {

@@ -28,8 +28,8 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -
     }
 }
 
-/// Each word is as expected. Waits in turns of 2 ms before Linux 5.16 and under system-call filters
-/// that lack the call.
+/// For at most [`MOST`] words. Waits in turns of 2 ms before Linux 5.16 and under system-call
+/// filters that lack the call.
 pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     if let [(word, expected)] = words {
         return wait(word, *expected, timeout);

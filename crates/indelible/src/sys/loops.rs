@@ -8,7 +8,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `LOOP_GET_STATUS64`.
 const GET_STATUS: libc::Ioctl = 0x4c05;
 
-/// The kernel's `struct loop_info64`; the first two words are used.
 #[repr(C)]
 struct Status {
     device: u64,

@@ -127,8 +127,8 @@ pub(crate) unsafe fn write(word: u32) {
     unreachable!("there are no keys for the word {word:#x}")
 }
 
-/// Takes a key, closed for this thread. Other threads may have rights of an earlier use. `ENOSPC`:
-/// none is left, or unsupported.
+/// Closed for this thread; other threads may have rights of an earlier use. `ENOSPC`: none is left,
+/// or unsupported.
 pub(crate) fn allocate() -> io::Result<Key> {
     const ACCESS_DISABLED: libc::c_ulong = 1;
     // SAFETY: changes a table of the kernel's, and the rights of a free key.

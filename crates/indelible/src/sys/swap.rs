@@ -6,7 +6,6 @@ pub(crate) fn readable() -> Vec<String> {
     of(&swaps, |device| std::fs::read_to_string(format!("/sys/block/{device}/dm/uuid")).unwrap_or_default())
 }
 
-/// `mapping` returns a device's identity in the device mapper.
 fn of(swaps: &str, mapping: impl Fn(&str) -> String) -> Vec<String> {
     let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     let kept = paths.filter(|path| {

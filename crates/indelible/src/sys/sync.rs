@@ -7,7 +7,6 @@ pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread_local;
 
-/// Words of zeros, whose memory is not touched.
 pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
     let plain = vec![0_u64; words].into_boxed_slice();
     // SAFETY: `AtomicU64` has the size, alignment and bit validity of `u64`.

@@ -169,7 +169,6 @@ impl Uffd {
         }
     }
 
-    /// Returns the bytes filled: fewer at a present page.
     pub(crate) fn copy(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
         let mut copy = Copy {
             dst: addr as u64,

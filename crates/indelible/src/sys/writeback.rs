@@ -14,10 +14,8 @@ pub fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
     unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Takes this open file description's unreported write-back error; reported once.
-///
-/// `sync_file_range` that waits for one byte checks for errors as `fdatasync` does. Without the
-/// call the next durable write reports the error.
+/// Reported once. `sync_file_range` that waits for one byte checks for errors as `fdatasync` does;
+/// otherwise the next durable write reports the error.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
     let done = unsafe { libc::sync_file_range(fd.as_raw_fd(), 0, 1, libc::SYNC_FILE_RANGE_WAIT_BEFORE) };

@@ -33,7 +33,6 @@ pub struct Attached {
     base: *const u8,
     /// Bytes that programs see. Grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
-    /// `None`: words at `base`, without check words.
     pairs: Option<Pairs>,
     address: usize,
     readable: bool,
@@ -178,8 +177,7 @@ impl Attached {
         Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// Takes in an object whose bytes are in this memory from `bytes` on. `marks`: its lines to
-    /// publish.
+    /// The object's bytes are in this memory from `bytes` on. `marks`: its lines to publish.
     pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
@@ -225,8 +223,7 @@ impl Attached {
         if self.pairs.is_some() { 2 * offset } else { offset }
     }
 
-    /// First byte as transactions name it: in their mapping, or at the closed own address of an
-    /// object with check words.
+    /// In the mapping of transactions, or at the closed own address of an object with check words.
     pub(super) fn base(&self) -> *const u8 {
         self.base
     }

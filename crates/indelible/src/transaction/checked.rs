@@ -24,7 +24,6 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Pairs {
     pub(super) own: usize,
     pub(super) len: usize,
-    /// Address of the first word; check words alternate.
     pub(super) base: usize,
 }
 
@@ -76,7 +75,7 @@ pub(super) struct PlainWords(Vec<Page>);
 struct Page([u64; 512]);
 
 impl PlainWords {
-    /// Copies them while no transaction runs; damaged words are repaired.
+    /// While no transaction runs; damaged words are repaired.
     pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);

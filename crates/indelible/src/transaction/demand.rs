@@ -22,7 +22,6 @@ use std::time::Duration;
 
 const LINES: usize = 512;
 
-/// No guard, or no bound by it.
 const UNBOUNDED: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -79,7 +78,6 @@ impl Demand {
         self.left.store(true, Ordering::Release);
     }
 
-    /// Memory without an entry is not needed.
     pub(super) fn end(&self) {
         let is_told =
             || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));

@@ -91,8 +91,8 @@ impl Durable {
         })
     }
 
-    /// The lines after the commit. No other transaction changes them meanwhile, and memory has no
-    /// uncommitted bytes of others.
+    /// No other transaction changes the lines meanwhile, and memory has no uncommitted bytes of
+    /// others.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::with_capacity(writes.len());

@@ -55,7 +55,6 @@ static OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// The thread to which touched pages are exposed; 0: none.
 static TO: AtomicI32 = AtomicI32::new(0);
 
 pub(super) struct Exposed {
@@ -206,7 +205,6 @@ fn shut(pages: Range<usize>) {
     }
 }
 
-/// Ends the process rather than show uncommitted values in open pages.
 fn protect_or_die(addr: usize, len: usize) {
     // SAFETY: pages at an object's own address (2), to which no code has references.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {

@@ -29,7 +29,6 @@ pub(super) mod private {
 pub struct Home {
     pub(super) attached: Attached,
     pub(super) words: WordHeap,
-    /// Bytes of the value at its start; 0: none.
     pub(super) value: AtomicUsize,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Stuck {
 }
 
 impl Full {
-    /// Grows the heap, while its transaction does not run. Returns a limit that it met.
+    /// Returns a limit that it met.
     pub(super) fn grow(self, objects: &[&dyn Transactional]) -> Result<Option<Stuck>, Cause> {
         let homes = objects.iter().filter_map(|object| object.home());
         self.grow_of(homes)

@@ -36,7 +36,6 @@ impl Attached {
         }
     }
 
-    /// `Replaced`: the bound object is not the one found.
     fn on_demand_as_found(
         pool: &Arc<Inner>,
         name: &str,

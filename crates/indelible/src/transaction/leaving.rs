@@ -22,8 +22,8 @@ pub(super) struct Leaver {
 }
 
 impl Leaver {
-    /// Detaches the object. If the pool lacks commits, memory and its mark in the entry stay: the
-    /// next attach recovers them.
+    /// If the pool lacks commits, memory and its mark in the entry stay: the next attach recovers
+    /// them.
     pub(super) fn end(
         self,
         demand: &Demand,

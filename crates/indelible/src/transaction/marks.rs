@@ -14,7 +14,6 @@ const BITS: usize = u64::BITS as usize;
 #[derive(Debug)]
 pub(super) struct Marks {
     lines: Words,
-    /// A bit per word of `lines` that may be non-zero.
     words: Words,
     len: AtomicUsize,
     count: Option<Counter>,

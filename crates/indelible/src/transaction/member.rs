@@ -18,8 +18,7 @@ thread_local! {
     static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's state, put back when this is dropped; a transaction that begins meanwhile has its
-/// own. It shares no counts with other threads, for speed.
+/// Puts back the thread's state on drop; a transaction that begins meanwhile has its own.
 pub(crate) struct Member {
     /// Address of its space, unique as long as the place has a member of it.
     space: usize,

@@ -129,8 +129,6 @@ impl OpenTx {
         })
     }
 
-    /// See [`Tx::on_commit`](crate::Tx::on_commit).
-    ///
     /// # Errors
     /// `Conflict`: it must be run again.
     pub(crate) fn on_commit(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {

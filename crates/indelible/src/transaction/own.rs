@@ -42,7 +42,6 @@ impl Own {
         }
     }
 
-    /// Versions begin at 0, without views.
     #[inline]
     pub(super) fn has_views_of(&self, version: u64) -> bool {
         self.version == version
@@ -52,7 +51,6 @@ impl Own {
         (self.version, self.views) = (version, views);
     }
 
-    /// It committed this number, or read values of that commit.
     #[inline]
     pub(super) fn note(&mut self, sequence: u64) {
         self.last = self.last.max(sequence);

@@ -23,8 +23,7 @@ impl Pending {
     }
 }
 
-/// See [`TxObject::tx_sync`](crate::TxObject::tx_sync). Reads of blocks are unknown: for them it
-/// waits for all.
+/// Reads of blocks are unknown: for them it waits for all commits.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
     let space = &attached.space;
     let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };

@@ -97,8 +97,7 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
     Ok(found)
 }
 
-/// Reads these words. A transaction that meets a lost one is undone, and repeats its earlier reads
-/// without it.
+/// A transaction that meets a lost word is undone, and repeats its earlier reads without it.
 fn piece(
     object: &dyn Transactional,
     attached: &Attached,

@@ -100,8 +100,7 @@ impl Space {
         self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
     }
 
-    /// Tells of a block's commit, whose lines no other thread can change meanwhile: of two with a
-    /// common line, the first is told, and stored, first.
+    /// Of two commits with a common line, the first is told, and stored, first.
     pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
         let number = self.stm.sink().number();
         self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))

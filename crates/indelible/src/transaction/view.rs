@@ -10,15 +10,12 @@ pub(super) struct View {
     pub(super) base: usize,
     pub(super) len: usize,
     pub(super) object: u64,
-    /// Lines to publish; `None`: each commit tells its own.
     pub(super) marks: Option<Arc<Marks>>,
-    /// Words with check words; `None`: at `base`, without.
     pub(super) pairs: Option<Pairs>,
 }
 
 impl View {
-    /// Offsets of the pool's lines that a change of the view's line changes: that line, or, with
-    /// check words, each affected half.
+    /// The same line, or, with check words, each affected half.
     pub(super) fn changed(&self, offset: u64, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let in_pairs = self.pairs.map(|_| halves(offset, mask));
         let plain = if in_pairs.is_none() { Some(offset) } else { None };

@@ -4,10 +4,8 @@ use super::Type;
 
 pub(super) const VECTOR: u64 = 24;
 pub(super) const RING: u64 = 32;
-/// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
 pub(super) const HASHED: u64 = 40;
 pub(super) const ORDERED: u64 = 24;
-/// Bytes at the beginning of an extension: the next one, its size, its type.
 pub(super) const EXTENSION: u64 = 24;
 pub(crate) const EXTENSIONS: usize = 64;
 
@@ -20,7 +18,6 @@ pub(crate) const LEAST: usize = KEYS / 2;
 /// More keys than 64 bits can address.
 pub(crate) const LEVELS: usize = 16;
 
-/// Bytes of a node before its keys: count, level.
 const NODE_HEAD: u64 = 8;
 
 #[derive(Clone, Copy)]

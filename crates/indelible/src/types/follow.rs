@@ -61,7 +61,6 @@ pub(super) struct Follow<'w> {
     pub(super) walked: Ranges,
     types: Vec<Looked<'w>>,
     places: HashMap<(usize, TypeId), usize>,
-    /// Remaining work for repeated visits, in bytes.
     left: u64,
     met: HashSet<u64>,
     told: HashSet<(u64, &'static str)>,

@@ -43,8 +43,7 @@ fn parts(kind: &Kind) -> Vec<TypeId> {
     }
 }
 
-/// Parts lie within their value, disjoint, and no type contains itself. Returns the types, each
-/// behind its parts.
+/// Parts lie within their value, disjoint. Returns the types, each behind its parts.
 pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     for Type { size, align, kind, .. } in types {
         match kind {
@@ -65,7 +64,7 @@ pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     Ok(order)
 }
 
-/// Checks the nesting depth: a type mentioned by number adds none to the text.
+/// A type mentioned by number adds none to the text.
 fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
     let mut depths = vec![0; types.len()];
     for &id in order {

@@ -46,7 +46,6 @@ pub(crate) struct Description {
 pub(crate) struct Type {
     pub(crate) size: u64,
     pub(crate) align: u64,
-    /// Any bytes are valid, own nothing and point at nothing: the walk skips it.
     pub(crate) plain: bool,
     pub(crate) kind: Kind,
 }
@@ -57,7 +56,7 @@ pub(crate) enum Kind {
         word: &'static str,
         valid: Valid,
     },
-    /// Followed at the program's risk; `target` is the name of its type, `to` the type, if known.
+    /// `target` is the name of its type, `to` the type, if known.
     Pointer {
         how: Pointer,
         target: String,
@@ -108,7 +107,6 @@ pub(crate) enum Kind {
         name: String,
         of: TypeId,
     },
-    /// A link to a chain of blocks.
     Extensions,
     Lock {
         word: &'static str,
@@ -123,8 +121,7 @@ pub(crate) enum Pointer {
     Atomic,
     /// A distance from its own place; zero: none.
     Relative,
-    /// An index into the object's table of other objects, and an offset ([`Far`](crate::Far));
-    /// zero: none.
+    /// Index into the table of other objects, and offset ([`Far`](crate::Far)); zero: none.
     Far,
 }
 

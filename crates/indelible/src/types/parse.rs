@@ -22,8 +22,7 @@ fn position(word: usize) -> String {
 type Result<T> = std::result::Result<T, Malformed>;
 
 impl Description {
-    /// Reads a description of at most [`MOST`] bytes; the error is its first invalid word, or an
-    /// impossible type.
+    /// The error is the first invalid word, or an impossible type.
     pub(crate) fn parse(text: &str) -> Result<Description> {
         if text.len() > MOST {
             return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });
@@ -186,8 +185,6 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Parses `-> number type`, pointers' target types by number. Their own pointers are numbered,
-    /// too.
     fn targets(&mut self) -> Result<()> {
         let mut least = 0;
         while self.words.clone().next().is_some() {

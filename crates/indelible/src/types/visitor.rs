@@ -15,10 +15,8 @@ pub(crate) trait Visitor {
     /// A word of an address type, perhaps zero; may be reported several times.
     fn link(&mut self, _at: u64) {}
 
-    /// Unstructured bytes, such as numbers and padding; not those of text.
     fn plain(&mut self, _address: u64, _len: u64, _path: &Path<'_, '_>) {}
 
-    /// Bytes that no description explains; `name`: their type.
     fn opaque(&mut self, _address: u64, _len: u64, _name: &str, _path: &Path<'_, '_>) {}
 
     /// After the walk: a block's own count of owners, and the found one.

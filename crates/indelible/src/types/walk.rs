@@ -28,7 +28,6 @@ pub(crate) struct Walk<'w, V> {
     memory: Memory<'w>,
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
-    /// Owned blocks, with the address of the owning word; zero for roots.
     owned: HashMap<u64, u64>,
     shared: Shared<'w>,
     follow: Option<Follow<'w>>,
@@ -41,7 +40,6 @@ pub(crate) struct Walked<V> {
     pub(crate) followed: Ranges,
 }
 
-/// Values in a claimed block; a tree's blocks are claimed later.
 enum Work {
     /// `first`: the index of the first value, if any.
     Values {
@@ -140,7 +138,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self.wrong((slot, slot), wrong, &path);
     }
 
-    /// Reports a fault; once for the value at `place`, which may be visited again.
+    /// Once for the value at `place`, which may be visited again.
     fn wrong(&mut self, (place, address): (u64, u64), what: &'static str, path: &Path<'_, 'w>) {
         if place == ROOT || self.follow.as_mut().is_none_or(|follow| follow.tell(place, what)) {
             self.visitor.wrong(address, what, path);

@@ -301,7 +301,7 @@ impl Inner {
         let _ = self.bring_group(state, |want| want.at_once);
     }
 
-    /// Attaches slots' objects: those for writing by one change of the table.
+    /// Attaches objects for writing by one change of the table.
     fn bring_group(&self, state: &mut State, which: impl Fn(&ViewSlot) -> bool) -> Result<()> {
         let waiting = |entry: &&mut Entry| entry.is_reserved() && which(&entry.want);
         let State { entries, grants, .. } = state;

@@ -21,7 +21,6 @@ struct Known {
 }
 
 pub(super) enum Class {
-    /// No classes: the contexts are the process's.
     Everybody,
     Of(Arc<Domain>),
     None(Error),

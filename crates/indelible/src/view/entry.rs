@@ -149,8 +149,7 @@ impl Entry {
         Some(Error::new("attach", cause).object(&self.name))
     }
 
-    /// Attaches the object with its slot's allowed rights. On failure its addresses are reserved
-    /// again. `told`: see [`settle`](Entry::settle).
+    /// On failure the addresses are reserved again. `told`: see [`settle`](Entry::settle).
     pub(super) fn bring(&mut self, pool: &Pool, contexts: &Grants, told: bool) -> Result<(), Error> {
         if self.is_attached() {
             return Ok(());
@@ -186,7 +185,6 @@ impl Entry {
         }
     }
 
-    /// A touch meanwhile is answered as any other.
     pub(super) fn give_way(&mut self) {
         if let Memory::Reserved { mapping, .. } = &mut self.memory {
             *mapping = None;

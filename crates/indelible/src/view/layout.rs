@@ -7,7 +7,6 @@ use crate::far::Rights;
 
 const ENTRY: usize = SLOTS.size;
 
-/// The object is attached with the view, not on first touch.
 const AT_ONCE: u8 = 1;
 
 /// A set slot of a view.

@@ -9,7 +9,6 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 const WAYS: usize = 16;
 const LEVELS: u64 = 16;
-/// Bit of a way to another branch. Blocks are at multiples of 16.
 const BRANCH: u64 = 1;
 
 /// A hash map.
@@ -46,8 +45,7 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
 
 struct Found<'t, K, V> {
     path: Vec<&'t TxCell<u64>>,
-    /// The cell that leads to it: the path's last, or the link of the key of the same hash before
-    /// it.
+    /// The path's last cell, or the link of the key of the same hash before it.
     link: &'t TxCell<u64>,
     leaf: Option<At<'t, K, V>>,
 }
@@ -146,7 +144,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(None)
     }
 
-    /// Returns the key where the ways part.
     fn part<'t>(
         &self,
         tx: &mut Tx<'t>,

@@ -105,7 +105,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(None)
     }
 
-    /// The rank of a node at this address, random to outsiders, as the seed is secret.
+    /// Random to outsiders, as the seed is secret.
     fn rank(&self, tx: &mut Tx<'_>, address: u64) -> Result<u64> {
         let mut seed = tx.read(&self.seed)?;
         if seed == 0 {

@@ -93,7 +93,6 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     }
 }
 
-/// With C's name for a number in front of it: names are a part of a type.
 fn as_in_c(word: &str) -> String {
     let (letter, bits) = word.split_at(word.len().min(1));
     match (letter, bits) {

@@ -5,7 +5,6 @@ use super::steps::damaged;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// Values of the first segment; each other has as many as all before it.
 const FIRST: u64 = 8;
 const SEGMENTS: usize = 40;
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 use crate::dirty::bitmap::Bits;
 use crate::dirty::range::{self, PageRange};
 
-/// Nanoseconds of vain comparisons, at least; at most twice as many. A fault and a protection take
-/// 1,500 to 2,500.
+/// Nanoseconds. A fault and a protection take 1,500 to 2,500.
 const VAIN_NS: u64 = 1_300;
 /// Settles in a term. In longer terms, too many pages repeat by chance.
 const SHORTEST: u64 = 2;
@@ -36,7 +35,6 @@ pub(super) struct HotPages {
     terms: [Term; 2],
     settles: u64,
     newest: Vec<PageRange>,
-    /// Recent nanoseconds per compared page; 0: unknown.
     page_ns: u64,
 }
 

@@ -19,7 +19,6 @@ pub(super) use second_chance::SecondChance;
 pub(crate) enum Advice {
     #[default]
     Measured,
-    /// Chance, from a seed: tests show that no advice loses a store.
     #[cfg(test)]
     Random(u64),
 }
@@ -34,7 +33,6 @@ pub(super) trait Policy: Send + Sync + 'static {
 pub(super) trait ScanPolicy: Policy {
     fn compared(&mut self, pages: u64, took: Duration);
 
-    /// These pages had changed; protecting the others took `calls` calls, or failed (`None`).
     fn settled(&mut self, changed: &[PageRange], calls: Option<usize>);
 
     fn is_steady(&self, changed: &[PageRange]) -> bool;
@@ -43,7 +41,6 @@ pub(super) trait ScanPolicy: Policy {
 
     fn protects_whole(&mut self, existing: usize, count: usize) -> bool;
 
-    /// Although no page can have come to exist there.
     fn always_asks(&self) -> bool;
 
     fn asked(&mut self, took: Duration);
@@ -59,7 +56,6 @@ pub(super) trait ScanPolicy: Policy {
     fn dropped(&mut self);
 }
 
-/// Advice for a backend whose faults a signal handler takes.
 pub(super) trait FaultPolicy: Policy {
     fn splits(&mut self, most: usize) -> usize;
 

@@ -20,7 +20,6 @@ use crate::dirty::range::{self, PageRange};
 use crate::sys::PAGE;
 use std::io;
 
-/// Looks after which all stores wait, if threads keep storing to other pages.
 const LOOKS: u32 = 4;
 /// Runs protected one by one; each is a mapping, of which a process has 65,530 by default.
 const RUNS: usize = 1024;

@@ -35,7 +35,7 @@ const LONGEST: u32 = 120;
 
 static TABLE: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 
-/// The bell's descriptor and the answering thread's ID; −1 and 0 without one.
+/// Descriptor and thread ID; −1 and 0 without one.
 pub(super) static BELL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static ANSWERS: AtomicI32 = AtomicI32::new(0);
 
@@ -150,7 +150,6 @@ impl Slot {
         }
     }
 
-    /// A fault of a mapped range may predate the mapping, but only once.
     fn once_more(&self) -> Verdict {
         let now = (ptr::from_ref(self).addr(), self.maps.load(Ordering::SeqCst));
         if AGAIN.replace(now) == now { Verdict::Foreign } else { Verdict::Resolved }

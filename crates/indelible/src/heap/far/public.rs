@@ -12,7 +12,7 @@ use crate::types::walk::Memory;
 use indelible_store::Mutant;
 use std::collections::HashSet;
 
-/// Pages an entry may need: the table's own, one of leaves, a leaf, one for names.
+/// The table's own page, one of leaves, a leaf, one for names.
 const PAGES: usize = 4;
 
 impl Heap {

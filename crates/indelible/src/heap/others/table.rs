@@ -101,7 +101,6 @@ impl<'a> Table<'a> {
         self.head.count.load(Relaxed) as u32
     }
 
-    /// `None`: its leaf was never made.
     pub(super) fn slot(&self, index: u32) -> Result<Option<(&'a FarSlot, u64)>> {
         if index == 0 || index > self.count() {
             return Ok(None);
@@ -122,7 +121,6 @@ impl<'a> Table<'a> {
         Ok(Some((own_page(&self.directory, page)?, page * PAGE)))
     }
 
-    /// An unreadable leaf is one error.
     pub(super) fn each(&self, mut see: impl FnMut(u32, Result<Option<(&'a FarSlot, u64)>>)) {
         let (count, entries) = (self.count(), FAR_ENTRIES as u32);
         for first in (0..=count).step_by(FAR_ENTRIES) {

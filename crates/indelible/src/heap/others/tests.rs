@@ -12,10 +12,9 @@ fn by_id(id: u32) -> FarEntry {
     FarEntry { target: FarTarget::Object(u128::from(id).to_be_bytes()), rights: Rights::READ }
 }
 
-/// Repeated objects, as by retargeting: an attachment remembers of a table in proportion to these.
+/// An attachment's memory is in proportion to repeated objects.
 const OBJECTS: u32 = 1000;
 
-/// One entry per leaf is added below `far_index`, which would keep gigabytes in memory.
 #[test]
 fn the_last_entry_has_number_2_24_less_1() {
     let dir = tempfile::tempdir().unwrap();

@@ -97,7 +97,6 @@ impl Hints {
         self.looked.store(true, SeqCst);
     }
 
-    /// `None`: the roots were not read yet.
     pub(super) fn may_have_root(&self, bytes: Range<u64>) -> Option<bool> {
         if !self.looked.load(SeqCst) {
             return None;

@@ -59,7 +59,6 @@ impl WordHeap {
         Ok(true)
     }
 
-    /// Runs `change` on copies of pages, and stores the changed words; none if it fails.
     pub(super) fn prepare<R>(
         &self,
         words: &mut impl Words,

@@ -15,8 +15,7 @@ impl Core {
         Ok(self.writer()?.published().div_ceil(PAGE as u64))
     }
 
-    /// Calls `each` with every page that differs from the last psync, the differing lines, and the
-    /// page as psynced, until it breaks off. The tracker reports these pages again.
+    /// The tracker reports these pages again.
     pub(super) fn each_difference(
         &mut self,
         mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,

@@ -8,8 +8,8 @@ use crate::shadow::{Shadow, copy_page};
 use crate::sys::PAGE;
 
 impl Core {
-    /// Extends the object. All steps likely to fail precede the publication of the growth. If the
-    /// object moved and cannot be mapped, every call reports that, and its range stays mapped.
+    /// All steps likely to fail precede the publication of the growth. If the object moved and
+    /// cannot be mapped, every call reports that.
     pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         // Dirty pages are collected before the primary moves, and copied only if it does.
@@ -67,8 +67,8 @@ fn copy_of(shadow: &Shadow, page: u64) -> Box<[u8; PAGE]> {
     bytes
 }
 
-/// Clears a copied last page behind byte `end`, as a shrink cleared the primary: the next
-/// comparison would restore the bytes. The caller has the object exclusively.
+/// A shrink cleared the primary: the next comparison would restore the bytes. The caller has the
+/// object exclusively.
 fn clear_behind(shadow: &Shadow, end: usize) {
     let (page, from) = ((end / PAGE) as u64, end % PAGE);
     if from == 0 {

@@ -76,7 +76,6 @@ impl Core {
     }
 }
 
-/// Pages for which that fails are reported again.
 fn settle_undone(tracked: &mut Tracked, undone: &[Undo]) {
     tracked.changed.clear();
     tracked.unchanged.clear();

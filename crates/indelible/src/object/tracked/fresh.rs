@@ -15,8 +15,8 @@ const DIRECT_FROM: u64 = 256;
 const PIECE: usize = 64 << 10;
 
 impl Tracked {
-    /// Writes many never-psynced pages straight to the primary, except of sealed objects, and of
-    /// those on a base, whose pages are logged whole when they first change.
+    /// Not pages of sealed objects, nor those on a base, which are logged whole when they first
+    /// change.
     pub(in crate::object) fn write_fresh(&mut self, writer: &mut Writer) -> Result<(), Cause> {
         let fresh = writer.published().div_ceil(PAGE as u64);
         let end = self.ranges.last().map_or(0, |range| range.end());

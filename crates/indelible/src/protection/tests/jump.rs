@@ -1,7 +1,6 @@
 use super::*;
 use std::ffi::c_void;
 
-/// A `jmp_buf`; those of glibc and musl have 200 bytes.
 #[repr(C, align(16))]
 struct Buffer([u64; 32]);
 

@@ -129,7 +129,7 @@ pub(crate) fn fence() {
 }
 
 /// Lets the next lock holder's fence cover this thread's write-backs: x86-64 orders them by the
-/// lock's release, aarch64 only by a barrier.
+/// lock's release, aarch64 by a barrier.
 pub(crate) fn hand_over() {
     arch::hand_over();
 }

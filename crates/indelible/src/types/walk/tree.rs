@@ -28,7 +28,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         right
     }
 
-    /// Visits a node, claimed only now; `slot` in its parent has its address.
     pub(super) fn node(
         &mut self,
         kept: &Rc<Kept<'w>>,
