@@ -29,6 +29,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     if !known {
         expect_sound(medium, seed, &end, Search::Whole)?;
     }
+    // A publisher makes the batch before its own durable. Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
     // After the confirmation, which may drop pages of a failed write.
     let (mut done, mut newest_root) = (*log, None);
