@@ -60,7 +60,7 @@ impl Connection {
 
     /// SQLite is about to sync it, with the super-journal that the transaction has.
     pub(crate) fn announce(&self, journal: Option<&[u8]>) {
-        together::announce(self.id, journal);
+        together::announce(self.id, &self.database, journal);
     }
 
     /// Sets the limit of pages that SQLite reads where they lie, unless it is negative, or SQLite
@@ -150,9 +150,6 @@ impl Connection {
     pub(crate) fn unlock(&mut self, level: Level) {
         if level >= self.level {
             return;
-        }
-        if self.level >= Level::Reserved {
-            together::end(self.id);
         }
         let mut view = lock(&self.view);
         let mut state = self.database.lock();

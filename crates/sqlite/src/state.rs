@@ -43,6 +43,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// SQLite has written all of a transaction. Its psync waits for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Syncs of the other databases of the pool that the transaction changes.
+    Others,
+    /// The deletion of a super-journal.
+    Journal,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     object: Option<Object>,
@@ -57,6 +66,10 @@ pub(crate) struct State {
     pub(crate) durable: u64,
     pub(crate) unpaid: Option<Failure>,
     pub(crate) writer: Option<u64>,
+    /// Set from the writer's last store of a transaction to its psync.
+    pub(crate) wait: Option<Wait>,
+    /// Whether the writer's transaction was psynced, and SQLite has not committed it yet.
+    pub(crate) synced: bool,
     /// Whether connections that begin to read may not read the object's memory.
     pub(crate) barred: bool,
     pub(crate) direct: Vec<(u64, SharedView)>,
@@ -147,7 +160,14 @@ impl State {
             self.undo.keep(object.as_slice(), 0..START);
             self.undo.keep(object.as_slice(), bytes);
         }
-        self.dirty = true;
+        (self.dirty, self.wait) = (true, None);
+    }
+
+    /// SQLite has written all of the transaction of the connection `id`.
+    pub(crate) fn finish(&mut self, id: u64, wait: Wait) {
+        if self.check_writer(id).is_ok() {
+            self.wait = Some(wait);
+        }
     }
 
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
@@ -208,7 +228,7 @@ impl State {
             return Ok(false);
         }
         self.number()?;
-        self.dirty = false;
+        (self.dirty, self.wait) = (false, None);
         self.undo.clear();
         Ok(!std::mem::replace(&mut self.owed, true))
     }
@@ -260,7 +280,7 @@ impl State {
             self.failed = undone.is_err();
             self.committed = self.header().map_or(self.committed, |header| header.commits);
         }
-        (self.writer, self.barred) = (None, false);
+        (self.writer, self.wait, self.synced, self.barred) = (None, None, false, false);
     }
 
     pub(crate) fn settle(&mut self) {

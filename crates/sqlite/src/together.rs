@@ -5,133 +5,162 @@
 //! transaction for committed. A super-journal is a file, as plain databases that take part in the
 //! transaction rely on it.
 //!
-//! Lock order: `PARTS`, then databases' states by address. `SUPER_JOURNALS` alone.
+//! Lock order: databases' states by address. `PARTS` and `SUPER_JOURNALS` alone.
 
 use crate::database::Database;
 use crate::failure::Result;
-use crate::state::{State, lock};
+use crate::state::{State, Wait, lock};
 use crate::tickets;
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+#[derive(Clone)]
 struct Part {
     id: u64,
     /// The connection of SQLite.
     owner: usize,
     database: Arc<Database>,
-    /// Whether SQLite has written all of its transaction, and its psync waits for those of the
-    /// others.
-    waiting: bool,
-    journal: Option<Vec<u8>>,
 }
 
-impl Part {
-    fn writes(&self) -> bool {
-        self.database.lock().writer == Some(self.id)
-    }
-}
-
+/// In the order in which SQLite opened them, and in which it writes and syncs them at a commit.
 static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
 
+/// A super-journal's files.
+type Files = Vec<(u64, Weak<Database>)>;
+
 /// Super-journals that SQLite opened by this VFS, until it deletes them.
-static SUPER_JOURNALS: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
+static SUPER_JOURNALS: Mutex<BTreeMap<Vec<u8>, Files>> = Mutex::new(BTreeMap::new());
 
 pub(crate) fn enter(journal: &[u8]) {
-    lock(&SUPER_JOURNALS).insert(journal.to_vec());
+    let mut journals = lock(&SUPER_JOURNALS);
+    // The rollback of a plain file may have deleted one.
+    journals.retain(|name, _| Path::new(OsStr::from_bytes(name)).exists());
+    journals.entry(journal.to_vec()).or_default();
 }
 
 pub(crate) fn is_entered(name: &[u8]) -> bool {
-    lock(&SUPER_JOURNALS).contains(name)
+    lock(&SUPER_JOURNALS).contains_key(name)
+}
+
+/// Whether there are super-journals, which may name journals of plain databases.
+pub(crate) fn has_super_journals() -> bool {
+    !lock(&SUPER_JOURNALS).is_empty()
 }
 
 pub(crate) fn join(id: u64, owner: usize, database: &Arc<Database>) {
-    leave(id);
-    let database = database.clone();
-    lock(&PARTS).push(Part { id, owner, database, waiting: false, journal: None });
+    let mut parts = lock(&PARTS);
+    match parts.iter_mut().find(|part| part.id == id) {
+        Some(part) => part.owner = owner,
+        None => parts.push(Part { id, owner, database: database.clone() }),
+    }
 }
 
 pub(crate) fn leave(id: u64) {
     lock(&PARTS).retain(|part| part.id != id);
 }
 
-pub(crate) fn end(id: u64) {
-    for part in lock(&PARTS).iter_mut().filter(|part| part.id == id) {
-        (part.waiting, part.journal) = (false, None);
-    }
-}
-
 /// SQLite has written all of the file's transaction, which may have a super-journal. It syncs the
 /// file next, unless `synchronous=OFF`.
-pub(crate) fn announce(id: u64, journal: Option<&[u8]>) {
+pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>) {
     // One of another VFS is deleted without a call to this one.
-    let ours = journal.filter(|name| is_entered(name));
-    for part in lock(&PARTS).iter_mut().filter(|part| part.id == id) {
-        (part.waiting, part.journal) = (true, ours.map(<[u8]>::to_vec));
-    }
+    let mut journals = lock(&SUPER_JOURNALS);
+    let wait = match journal.and_then(|name| journals.get_mut(name)) {
+        Some(files) => {
+            files.push((id, Arc::downgrade(database)));
+            Wait::Journal
+        }
+        None => Wait::Others,
+    };
+    drop(journals);
+    database.lock().finish(id, wait);
+}
+
+/// Another file that a connection of SQLite writes.
+struct Other {
+    id: u64,
+    database: Arc<Database>,
+    wait: Option<Wait>,
+    /// Whether SQLite syncs it later.
+    later: bool,
+}
+
+/// The other files in this pool that the file's connection of SQLite writes.
+fn others(id: u64, database: &Database) -> Vec<Other> {
+    let parts: Vec<(bool, Part)> = {
+        let parts = lock(&PARTS);
+        let Some(me) = parts.iter().position(|part| part.id == id) else { return Vec::new() };
+        let other = |(at, part): &(usize, &Part)| {
+            *at != me && part.owner == parts[me].owner && part.database.is_with(database)
+        };
+        parts.iter().enumerate().filter(other).map(|(at, part)| (at > me, part.clone())).collect()
+    };
+    let writes = |(later, Part { id, database, .. })| {
+        let wait = {
+            let state = database.lock();
+            (state.writer == Some(id)).then_some(state.wait)
+        };
+        wait.map(|wait| Other { id, database, wait, later })
+    };
+    parts.into_iter().filter_map(writes).collect()
 }
 
 /// SQLite syncs the file: makes its transaction durable, unless that waits for another file's, or
 /// by `ticket` for later.
 pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
-    let mut parts = lock(&PARTS);
-    let Some(me) = parts.iter_mut().find(|part| part.id == id) else {
-        drop(parts);
-        return finish(vec![(id, database.clone())], ticket);
+    let synced = {
+        let mut state = database.lock();
+        if state.wait == Some(Wait::Journal) {
+            return Ok(());
+        }
+        state.finish(id, Wait::Others);
+        state.synced
     };
-    me.waiting = true;
-    let (owner, waits) = (me.owner, me.journal.is_some());
-    if waits {
-        return Ok(());
+    let mut group = vec![(id, database.clone())];
+    // A second sync undoes a transaction that failed in a file of another pool.
+    let others = if synced { Vec::new() } else { others(id, database) };
+    for other in others {
+        if other.later || other.wait != Some(Wait::Others) {
+            return Ok(());
+        }
+        group.push((other.id, other.database));
     }
-    let group: Vec<&Part> = parts
-        .iter()
-        .filter(|part| {
-            part.owner == owner && part.database.is_with(database) && (part.id == id || part.writes())
-        })
-        .collect();
-    if group.iter().any(|part| !part.waiting) {
-        return Ok(());
-    }
-    let group = group.iter().map(|part| (part.id, part.database.clone())).collect();
-    drop(parts);
     finish(group, ticket)
 }
 
 /// SQLite has committed the file's transaction: makes durable the stores that still wait.
 pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
-    if !database.lock().is_unsynced(id) {
-        return Ok(());
+    if database.lock().is_unsynced(id) {
+        let waiting = others(id, database).into_iter().filter(|other| other.wait.is_some());
+        let mut group: Vec<_> = waiting.map(|other| (other.id, other.database)).collect();
+        group.push((id, database.clone()));
+        finish(group, ticket)?;
     }
-    let parts = lock(&PARTS);
-    let owner = parts.iter().find(|part| part.id == id).map(|part| part.owner);
-    let also = |part: &&Part| {
-        part.id != id && part.waiting && Some(part.owner) == owner && part.database.is_with(database)
-    };
-    let mut group: Vec<_> = parts.iter().filter(also).map(|part| (part.id, part.database.clone())).collect();
-    drop(parts);
-    group.push((id, database.clone()));
-    finish(group, ticket)
+    database.lock().synced = false;
+    Ok(())
 }
 
 fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
     match &group[..] {
-        [(id, database)] if ticket => {
-            tickets::owe(*id, database)?;
-            end(*id);
-            Ok(())
-        }
+        [(id, database)] if ticket => tickets::owe(*id, database),
         _ => psync(group),
     }
 }
 
-/// SQLite deletes a super-journal: makes durable the stores that wait for it, one step for each
-/// pool.
-pub(crate) fn delete(journal: &[u8]) -> Result<()> {
-    let mut waiting: Vec<(u64, Arc<Database>)> = {
-        let parts = lock(&PARTS);
-        let of = |part: &&Part| part.waiting && part.journal.as_deref() == Some(journal);
-        parts.iter().filter(of).map(|part| (part.id, part.database.clone())).collect()
-    };
+/// SQLite deletes a super-journal. If that `commits`, makes durable the stores that wait for it, one
+/// step for each pool; it is deleted after a rollback, too.
+pub(crate) fn delete(journal: &[u8], commits: bool) -> Result<()> {
+    let files = lock(&SUPER_JOURNALS).get_mut(journal).map(std::mem::take).unwrap_or_default();
+    let mut waiting: Vec<(u64, Arc<Database>)> = Vec::new();
+    for (id, database) in files.iter().filter(|_| commits) {
+        let waits = |database: &Arc<Database>| {
+            let state = database.lock();
+            state.writer == Some(*id) && state.wait == Some(Wait::Journal)
+        };
+        waiting.extend(database.upgrade().filter(waits).map(|database| (*id, database)));
+    }
     while let Some((_, first)) = waiting.first() {
         let first = first.clone();
         let (group, rest) = waiting.into_iter().partition(|(_, other)| other.is_with(&first));
@@ -149,8 +178,9 @@ fn psync(mut group: Vec<(u64, Arc<Database>)>) -> Result<()> {
         state.check_writer(*id)?;
     }
     let done = State::sync(&mut states.iter_mut().map(|state| &mut **state).collect::<Vec<_>>());
-    drop(states);
-    // A connection that keeps its lock begins its next transaction without an `end`.
-    group.iter().for_each(|(id, _)| end(*id));
+    // A connection that keeps its lock begins its next transaction with neither.
+    for state in &mut states {
+        (state.wait, state.synced) = (None, done.is_ok() && !state.synced);
+    }
     done
 }

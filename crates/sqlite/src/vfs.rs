@@ -3,8 +3,8 @@
 //! Invariants:
 //! 1. A file's struct holds a [`File`] from a successful `xOpen` of this VFS until `xClose`;
 //!    SQLite makes no two calls on a file at a time.
-//! 2. Temporary files and super-journals are the default VFS's from `xOpen` on: it puts its own
-//!    methods into their struct.
+//! 2. Temporary files, super-journals, and journals of plain databases are the default VFS's from
+//!    `xOpen` on: it puts its own methods into their struct.
 //! 3. No panic leaves a call.
 
 #![allow(unsafe_code)]
@@ -14,7 +14,7 @@ use crate::connection::{Connection, Level};
 use crate::database::Open;
 use crate::failure::{Failure, Result, code};
 use crate::host::{self, HOST, Host, default, tell};
-use crate::memory_file::MemoryFile;
+use crate::memory_file::{self, MemoryFile};
 use crate::request;
 use crate::together;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -188,14 +188,17 @@ unsafe extern "C" fn x_open(
     let file = file.cast::<File>();
     // SAFETY: SQLite's memory for the file, of the size that the VFS asked for.
     unsafe { (*file).methods = std::ptr::null() };
-    if !name.is_null() && flags & open::SUPER_JOURNAL != 0 {
-        // SAFETY: SQLite's string.
-        together::enter(unsafe { CStr::from_ptr(name) }.to_bytes());
-    }
     let kept = open::MAIN_DB | open::MAIN_JOURNAL | open::WAL;
-    if name.is_null() || flags & kept == 0 {
+    // A rollback looks into journals that a super-journal names: only plain files' can be found.
+    let looks = flags & (open::MAIN_JOURNAL | open::READ_WRITE) == open::MAIN_JOURNAL;
+    if name.is_null() || flags & kept == 0 || looks {
         // SAFETY: invariant 2; the arguments are SQLite's.
-        return unsafe { ((*default()).open)(default(), name, file.cast(), flags, out) };
+        let opened = unsafe { ((*default()).open)(default(), name, file.cast(), flags, out) };
+        if opened == code::OK && !name.is_null() && flags & open::SUPER_JOURNAL != 0 {
+            // SAFETY: SQLite's string.
+            together::enter(unsafe { CStr::from_ptr(name) }.to_bytes());
+        }
+        return opened;
     }
     call(|| {
         let body = match flags & kept {
@@ -393,24 +396,28 @@ unsafe extern "C" fn unfetch(file: *mut c_void, _offset: i64, pointer: *mut c_vo
 unsafe extern "C" fn delete(_vfs: *mut Vfs, name: *const c_char, sync: c_int) -> c_int {
     // SAFETY: SQLite's string.
     let text = unsafe { CStr::from_ptr(name) }.to_bytes();
-    if !together::is_entered(text) {
+    let commits = sync != 0;
+    if !together::is_entered(text) || !commits && memory_file::is_named(text) {
         return code::OK;
     }
-    match call(|| together::delete(text).map(|()| code::OK)) {
+    // SQLite syncs the folder of a super-journal whose deletion commits.
+    match call(|| together::delete(text, commits).map(|()| code::OK)) {
         // SAFETY: SQLite's arguments.
         code::OK => unsafe { ((*default()).delete)(default(), name, sync) },
         failed => failed,
     }
 }
 
-/// Journals are in memory, each for its own connection: only super-journals are found.
+/// Journals are in memory, each for its own connection, and not found. A rollback looks for the
+/// super-journal that one of them names, and for journals of plain databases.
 unsafe extern "C" fn access(_vfs: *mut Vfs, name: *const c_char, flags: c_int, out: *mut c_int) -> c_int {
     // SAFETY: SQLite's arguments.
     unsafe {
-        if together::is_entered(CStr::from_ptr(name).to_bytes()) {
+        let named = memory_file::is_named(CStr::from_ptr(name).to_bytes());
+        if !named && together::has_super_journals() {
             return ((*default()).access)(default(), name, flags, out);
         }
-        *out = 0;
+        *out = c_int::from(named);
     }
     code::OK
 }

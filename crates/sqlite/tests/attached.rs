@@ -1,9 +1,9 @@
 //! ATTACHed databases of one pool: their transaction is one psync.
 
-use crate::support::{integrity, number, open, place, try_open, uri};
+use crate::support::{code, integrity, number, open, place, register, try_open, uri};
 use indelible::{Pool, PoolOptions};
 use indelible_testing::{CrashImage, Limits, SimConfig, SimMedium, for_each_crash};
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -112,5 +112,148 @@ fn databases_that_are_not_changed_and_plain_files_do_not_keep_a_commit_back() {
         let connection = pair(&path, mode);
         let both = number(&connection, "SELECT main.n.v = b.n.v FROM main.n, b.n");
         assert_eq!((both, integrity(&connection).as_str()), (1, "ok"), "{mode}");
+    }
+}
+
+/// A connection with two databases, main and b, and with c in a pool that is nearly full.
+fn with_a_full_one([main, b]: &[String; 2], full: &Path, mode: &str) -> Connection {
+    register();
+    let connection = Connection::open(main).unwrap();
+    let (c, tables) = (uri(full, "c.db", "&size=4M"), "CREATE TABLE IF NOT EXISTS");
+    let script = format!(
+        "ATTACH '{b}' AS b; ATTACH '{c}' AS c; PRAGMA c.cache_size=-20000; PRAGMA journal_mode={mode};
+         {tables} c.t(b); {tables} main.n(v); {tables} b.n(v); DELETE FROM main.n; DELETE FROM b.n;
+         INSERT INTO main.n VALUES (0); INSERT INTO b.n VALUES (0)"
+    );
+    connection.execute_batch(&script).unwrap();
+    connection
+}
+
+/// SQLite has synced main and b when c fails.
+const FAILS: &str = "BEGIN; UPDATE main.n SET v = 1; UPDATE b.n SET v = 1;
+    INSERT INTO c.t VALUES (zeroblob(8000000)); COMMIT";
+
+#[test]
+fn a_commit_that_fails_in_another_pool_is_undone_in_all_databases() {
+    let (dir, path) = place();
+    let [a, b] = ["a.db", "b.db"].map(|name| uri(&path, name, "&size=16M"));
+    let plain = format!("file:{}?vfs=unix", dir.path().join("plain.db").display());
+    for databases in [[a.clone(), b], [a.clone(), plain.clone()], [plain, a]] {
+        for (mode, locking) in
+            [("memory", "normal"), ("memory", "exclusive"), ("delete", "normal"), ("persist", "exclusive")]
+        {
+            let full = dir.path().join("full.pmo");
+            let connection = with_a_full_one(&databases, &full, mode);
+            connection.execute_batch(&format!("PRAGMA locking_mode={locking}")).unwrap();
+            let state = |what: &str| {
+                let values = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
+                assert_eq!((values, integrity(&connection).as_str()), ([0, 0], "ok"), "{what}");
+            };
+            for round in 0..2 {
+                let what = format!("{databases:?} {mode} {locking} {round}");
+                assert_eq!(code(connection.execute_batch(FAILS)), ffi::SQLITE_FULL, "{what}");
+                state(&what);
+            }
+            drop(connection);
+            for database in &databases {
+                assert_eq!(number(&Connection::open(database).unwrap(), "SELECT v FROM n"), 0, "{database}");
+            }
+            let files = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().file_name());
+            let left = files.filter(|name| name.to_string_lossy().contains("-mj")).count();
+            assert_eq!(left, 0, "{databases:?} {mode} {locking}: super-journals");
+        }
+    }
+}
+
+#[test]
+fn the_rollback_of_one_database_makes_another_s_failed_transaction_not_durable() {
+    let medium = SimMedium::new(4 << 20, SimConfig::default());
+    // Super-journals, and the full pool, are files there.
+    let (dir, path) = place();
+    let path = path.as_path();
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    indelible_sqlite::offer(path, &pool);
+    let databases = ["a.db", "b.db"].map(|name| uri(path, name, ""));
+    let full = dir.path().join("full.pmo");
+    drop((with_a_full_one(&databases, &full, "delete"), pool));
+    indelible_sqlite::withdraw(path);
+    medium.settle();
+    let record = |medium: &SimMedium| {
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+        indelible_sqlite::offer(path, &pool);
+        let connection = with_a_full_one(&databases, &full, "delete");
+        medium.mark(1);
+        assert_eq!(code(connection.execute_batch(FAILS)), ffi::SQLITE_FULL);
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+    };
+    let judge = |image: &CrashImage| {
+        let pool = PoolOptions::new().on_device(Arc::new(image.medium()), false);
+        let pool = pool.map_err(|error| error.to_string())?;
+        indelible_sqlite::offer(path, &pool);
+        let connection = pair(path, "delete");
+        let values =
+            ["main", "b"].map(|of| number(&connection, &format!("SELECT count(*) FROM {of}.n WHERE v <> 0")));
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+        match image.last_mark().is_none() || values == [0, 0] {
+            true => Ok(()),
+            false => Err(format!("after a failed commit: {values:?}")),
+        }
+    };
+    let limits = Limits { exhaustive: 16, singles: 2, random: 2, points: 40, seed: 55 };
+    let report = for_each_crash(&medium, record, judge, &limits).unwrap();
+    assert!(report.distinct > 5, "{report:?}");
+}
+
+#[test]
+fn a_rollback_leaves_no_database_waiting_that_keeps_its_locks() {
+    let (_dir, path) = place();
+    for name in ["a.db", "b.db"] {
+        open(&path, name).execute_batch(TABLE).unwrap();
+    }
+    let connection = pair(&path, "memory");
+    connection
+        .execute_batch("CREATE TABLE b.t(x); PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=5")
+        .unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA b.cache_size=5; BEGIN; UPDATE main.n SET v = 1; UPDATE b.n SET v = 1;
+             INSERT INTO b.t VALUES (zeroblob(200000)); ROLLBACK",
+        )
+        .unwrap();
+    let pool = Pool::open(&path).unwrap();
+    let before = psyncs(&pool);
+    connection.execute_batch("BEGIN; UPDATE main.n SET v = 2; UPDATE b.n SET v = 2; COMMIT").unwrap();
+    assert_eq!(psyncs(&pool), before + 2);
+    drop(connection);
+    let connection = pair(&path, "memory");
+    let values = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
+    assert_eq!((values, integrity(&connection).as_str()), ([2, 2], "ok"));
+}
+
+#[test]
+fn a_database_with_two_names_in_a_connection_is_written_by_one_at_a_time() {
+    let (_dir, path) = place();
+    for name in ["a.db", "b.db"] {
+        open(&path, name).execute_batch(TABLE).unwrap();
+    }
+    let connection = pair(&path, "memory");
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    connection.execute_batch(&format!("ATTACH '{}' AS again", uri(&path, "a.db", ""))).unwrap();
+    for (round, how) in [(1, "durable"), (3, "ticket")] {
+        connection.query_row(&format!("SELECT pmo_commit('{how}')"), [], |_| Ok(())).unwrap();
+        let write = |name: &str, value: i64| {
+            connection.execute_batch(&format!("UPDATE {name}.n SET v = {value}; UPDATE b.n SET v = {value}"))
+        };
+        let read = |name: &str| number(&connection, &format!("SELECT v FROM {name}.n"));
+        for (round, (one, other)) in [(round, ("main", "again")), (round + 1, ("again", "main"))] {
+            connection.execute_batch("BEGIN").unwrap();
+            write(one, round).unwrap();
+            assert_eq!(code(write(other, 100)) & 0xff, ffi::SQLITE_BUSY, "{how}");
+            connection.execute_batch("COMMIT").unwrap();
+            assert_eq!([read("main"), read("again"), read("b")], [round; 3], "{how}");
+        }
+        connection.query_row("SELECT pmo_wait()", [], |_| Ok(())).unwrap();
     }
 }
