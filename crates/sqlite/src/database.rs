@@ -162,16 +162,17 @@ impl Database {
             return Ok(());
         }
         let begin = Instant::now();
-        let mut asked = false;
+        let mut asked: Option<Instant> = None;
         loop {
             match self.attach(state) {
                 Err(failure) if failure.is_busy() && begin.elapsed() < HAND_OVER => {}
                 attached => return attached,
             }
             let Some(lease) = self.lease() else { return Err(Failure::busy()) };
-            if !asked {
+            // Another process may have got it meanwhile, which has seen no earlier request.
+            if asked.is_none_or(|at| at.elapsed() >= TURN) {
                 lease.ask()?;
-                asked = true;
+                asked = Some(Instant::now());
             }
             std::thread::sleep(Duration::from_micros(500));
         }

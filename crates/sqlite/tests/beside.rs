@@ -1,10 +1,12 @@
 //! Readers beside a writer, and writers by turns, in a process and across processes.
 
 use crate::support::{code, integrity, number, open, place, process, try_open, work};
+use indelible::Pool;
 use rusqlite::{Connection, ffi};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const READ: &str = "SELECT v FROM n";
@@ -209,4 +211,23 @@ fn a_connection_that_closes_in_its_transaction_undoes_it() {
     drop(other);
     assert_eq!((number(&connection, READ), integrity(&connection).as_str()), (0, "ok"));
     add(&connection, 1);
+}
+
+/// A holder that has just attached the object has not seen what was asked of the one before.
+#[test]
+fn a_writer_asks_again_while_the_object_stays_attached_elsewhere() {
+    let (_dir, path) = place();
+    drop(counter(&path));
+    let pool = Pool::open(&path).unwrap();
+    let lease = pool.attach_shared("main.db.lease").unwrap();
+    let asked = || lease.word(0).unwrap().load(Ordering::Acquire);
+    let _held = pool.attach("main.db").unwrap();
+    let asks_again = |_| {
+        let before = asked();
+        let connection = open(&path, "main.db");
+        connection.busy_timeout(Duration::ZERO).unwrap();
+        assert_eq!(code(connection.execute_batch("BEGIN IMMEDIATE")) & 0xff, ffi::SQLITE_BUSY);
+        asked() > before + 1
+    };
+    assert!((0..10).any(asks_again));
 }
