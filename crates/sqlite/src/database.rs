@@ -8,6 +8,8 @@ use crate::host;
 use crate::lease::Lease;
 use crate::state::{SharedView, Source, State, View, lock};
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, PoolOptions, Tracking};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -36,6 +38,13 @@ pub(crate) struct Database {
 
 static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
 
+/// Whether a file begins as SQLite's do.
+fn is_plain(path: &Path) -> bool {
+    let mut magic = [0; 16];
+    File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
+        && magic == *b"SQLite format 3\0"
+}
+
 pub(crate) struct Open<'a> {
     pub(crate) path: &'a Path,
     pub(crate) object: &'a str,
@@ -56,6 +65,13 @@ impl Open<'_> {
         match opened {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {
                 Ok((PoolOptions::new().read_only(true).open(self.path)?, true))
+            }
+            Err(error) if error.kind() == ErrorKind::NotAPool && is_plain(self.path) => {
+                let text = format!(
+                    "{} is a plain database, no pool: `pmo sqlite import` copies it into one",
+                    self.path.display()
+                );
+                Err(Failure::new(code::NOTADB, text))
             }
             opened => Ok((opened?, false)),
         }

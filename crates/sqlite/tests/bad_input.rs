@@ -59,3 +59,12 @@ fn damaged_pages_of_an_object_are_sqlite_corrupt() {
     other.execute_batch("CREATE TABLE t(x); INSERT INTO t VALUES (1)").unwrap();
     assert_eq!((number(&other, "SELECT x FROM t"), integrity(&other).as_str()), (1, "ok"));
 }
+
+#[test]
+fn a_plain_database_is_no_pool_and_the_log_names_the_import() {
+    let (dir, _) = place();
+    let path = dir.path().join("plain.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
+    assert_eq!(code(try_open(&path, "main.db", "")), ffi::SQLITE_NOTADB);
+    assert!(said(ffi::SQLITE_NOTADB, &[path.to_str().unwrap(), "pmo sqlite import"]));
+}
