@@ -25,7 +25,7 @@ pub struct Facility {
     pub available: Option<bool>,
     /// Finding.
     pub found: String,
-    /// Purpose of the facility, or advice if it is missing.
+    /// Purpose, or advice if it is missing.
     pub advice: String,
 }
 

@@ -202,7 +202,6 @@ impl Error {
     }
 
     /// The operating system's error number, if that is the cause, such as 28 for `ENOSPC`.
-    /// [`source`](std::error::Error::source) has the [`io::Error`].
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.cause.system().and_then(io::Error::raw_os_error)

@@ -231,10 +231,10 @@ impl fmt::Display for Rights {
 pub enum FarTarget {
     /// The object with this ID, under any name and in any place.
     Object([u8; 16]),
-    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
+    /// The object that `resolver` finds for `name` at the first use.
     Name {
-        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to
-        /// its [`Space`](crate::Space).
+        /// Name of the resolver, 1 to 255 bytes: a built-in one, or one of the
+        /// [`Space`](crate::Space).
         resolver: String,
         /// A name for the resolver; both names together have at most 4,096 bytes.
         name: String,
@@ -255,6 +255,6 @@ impl fmt::Display for FarTarget {
 pub struct FarEntry {
     /// The object that pointers through it lead to.
     pub target: FarTarget,
-    /// The rights that they ask for. One object may have several entries with different rights.
+    /// The rights that they ask for.
     pub rights: Rights,
 }

@@ -8,8 +8,7 @@ use crate::heap::{HeapError, nested};
 use crate::types::fingerprints_are_broken;
 use std::sync::OnceLock;
 
-/// One extension of a struct. It owns nothing, so that a program without its type can copy and free
-/// it.
+/// One extension of a struct. It owns nothing.
 pub trait Extension: Copy + Persist<'static> {
     /// Name of the struct.
     const OF: &'static str;

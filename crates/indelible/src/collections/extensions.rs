@@ -25,8 +25,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// The link from a value to its extensions, which [`extendible`](crate::retention::extendible) puts
-/// behind the other fields.
+/// The link from a value to its [extensions](crate::retention::extendible).
 #[repr(transparent)]
 pub struct Extensions<'h, C> {
     link: AtomicU64,
@@ -103,7 +102,7 @@ fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result
     Ok(value)
 }
 
-/// A struct's extension types, in order: `()`, or the first and the list of the others.
+/// A struct's extension types: `()`, or the first and the list of the others.
 pub trait ExtensionList {
     /// Whether the list has an extension.
     #[doc(hidden)]
@@ -155,7 +154,7 @@ impl<'h, C> Extensions<'h, C> {
         Extensions { link: AtomicU64::new(0), of: PhantomData }
     }
 
-    /// None yet, of a value that may be extended in `heap` before it is stored there.
+    /// None yet, of a value to be extended in `heap` before it is stored there.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         Extensions { link: AtomicU64::new(heap.base()), of: PhantomData }

@@ -4,8 +4,8 @@ use super::persist::Persist;
 use super::place::HeapRef;
 use crate::error::Result;
 
-/// A value that becomes a `T` when stored in a heap: `&str` a [`PString`](super::PString), `Vec` a
-/// [`PVec`](super::PVec), every `T` itself.
+/// A value that becomes a `T` when stored in a heap: `&str` a [`PString`](super::PString), every
+/// `T` itself.
 pub trait IntoPersist<'h, T>: Sized {
     /// The value, with its blocks allocated in `heap`.
     ///

@@ -148,7 +148,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.range(range).into_keys()
     }
 
-    /// Drops values for which `keep` is false, in order. If it panics, the rest stays.
+    /// Drops values for which `keep` is false, in order.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.map.retain(|value, ()| keep(value));
     }

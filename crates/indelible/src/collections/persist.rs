@@ -208,7 +208,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     fn type_name(out: &mut String);
 }
 
-/// Stores a value in an object, without the process's bytes between its fields.
+/// Without the process's bytes between fields.
 ///
 /// # Safety
 /// `at` is aligned, and room for a value that is the caller's alone.

@@ -48,8 +48,6 @@ impl<'h> HeapRef<'h> {
         HeapRef { address: heap.register().base, heap: PhantomData }
     }
 
-    /// The heap whose object contains `address`.
-    ///
     /// # Safety
     /// `address` is that of a value with the lifetime `'h`, or of a block of it.
     #[inline]
@@ -161,7 +159,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Frees a container's block. A damaged one stays, without a panic.
+/// A damaged block stays, without a panic.
 ///
 /// # Safety
 /// The block is the container's, and not used any more.
@@ -187,8 +185,6 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
     }
 }
 
-/// The heap of an address, if its stores must be marked.
-///
 /// # Safety
 /// As for [`HeapRef::of`].
 unsafe fn listener<'h>(address: usize) -> Option<&'h Heap> {
@@ -201,8 +197,6 @@ pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
     at.addr()..at.addr() + count * size_of::<T>()
 }
 
-/// Marks `count` stored values in an object, with explicit tracking.
-///
 /// # Safety
 /// As for [`HeapRef::of`].
 #[inline]
@@ -228,8 +222,6 @@ pub(super) unsafe fn name_stored(ranges: &[Range<usize>]) {
     }
 }
 
-/// Marks `count` values in an object as borrowed for storing, with explicit tracking.
-///
 /// # Safety
 /// As for [`HeapRef::of`].
 #[inline]
@@ -263,8 +255,6 @@ unsafe fn announce(range: &Range<usize>, how: fn(&Heap, &Range<usize>)) {
     }
 }
 
-/// A value in an object, for storing: checked, and marked as borrowed.
-///
 /// # Safety
 /// As for [`verify`], and it is the caller's alone.
 #[inline]
@@ -329,7 +319,7 @@ pub(super) fn damaged(address: usize, what: &str) -> ! {
     panic!("the object is damaged: {what} at {address:#x} cannot be right; go back to a copy of the object")
 }
 
-/// Drops a value in an object, unless it is invalid.
+/// An invalid value stays.
 ///
 /// # Safety
 /// As for [`verify`], and the value is the caller's.

@@ -285,7 +285,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Marks a slot as free; the caller gets its content.
+    /// The caller gets the slot's content.
     ///
     /// # Safety
     /// A slot of this table that is in use.
@@ -304,8 +304,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Removes a key and its value.
-    ///
     /// # Safety
     /// A slot of this table that is in use.
     pub(super) unsafe fn take(&mut self, slot: *mut Slot<K, V>) -> (K, V) {

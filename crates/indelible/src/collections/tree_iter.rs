@@ -135,8 +135,6 @@ pub(super) unsafe fn checked<'a, 'h: 'a, T: Persist<'h>>(at: *const T, bounds: &
     }
 }
 
-/// As [`checked`], for storing.
-///
 /// # Safety
 /// As for [`checked`], and it is the caller's alone.
 #[inline]

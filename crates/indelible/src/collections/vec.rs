@@ -62,8 +62,8 @@ pub struct PVec<'h, T: Persist<'h>> {
 impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub(super) const FIELDS: &'static [Field] = fields!(PVec<'h, T> { at: u64, cap: u64, len: u64 });
 
-    /// An empty vector, without memory. It allocates in the heap of its object; on the stack it
-    /// cannot: see [`new_in`](PVec::new_in).
+    /// An empty vector, without memory. It allocates in the heap of its object; on the stack use
+    /// [`new_in`](PVec::new_in).
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(size_of::<T>() > 0, "elements without bytes have nothing to persist") };

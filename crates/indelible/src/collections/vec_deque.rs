@@ -245,8 +245,6 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(value)
     }
 
-    /// Stores a value in an element's empty slot.
-    ///
     /// # Safety
     /// There is room for more elements than `index`.
     #[inline]

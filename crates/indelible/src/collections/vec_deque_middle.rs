@@ -11,8 +11,6 @@ use crate::error::Result;
 use std::ops::RangeBounds;
 
 impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
-    /// Moves the element `from` to the slot of the element `to`.
-    ///
     /// # Safety
     /// There is room for both; the one at `to` was moved elsewhere, or is none.
     unsafe fn shift(&mut self, from: usize, to: usize) {
@@ -116,7 +114,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.truncate(0);
     }
 
-    /// Drops elements for which `keep` is false. A panic in it, or in a drop, leaves the rest.
+    /// Drops elements for which `keep` is false.
     pub fn retain(&mut self, keep: impl FnMut(&mut T) -> bool) {
         self.make_contiguous().retain(keep);
     }

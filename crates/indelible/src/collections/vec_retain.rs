@@ -8,7 +8,7 @@ use super::vec::PVec;
 use std::ptr;
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Drops elements for which `keep` is false. A panic in it, or in a drop, leaves the rest.
+    /// Drops elements for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
         // A leaked or unclosed gap leaves no element in the vector twice.
@@ -71,10 +71,8 @@ struct Gap<'a, 'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> Gap<'_, 'h, T> {
-    /// Moves an element behind the kept ones.
-    ///
     /// # Safety
-    /// It was looked at, and has no other owner.
+    /// The element was looked at, and has no other owner.
     #[inline]
     unsafe fn keep(&mut self, at: *mut T) {
         // SAFETY: to a place that was looked at before, or its own.

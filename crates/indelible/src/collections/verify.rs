@@ -55,8 +55,7 @@ impl<'n> RootTypes<'n> {
         self
     }
 
-    /// Expects the root `name`, if present, to be of a type known by its description only
-    /// ([`Heap::record`]).
+    /// Expects the root `name`, if present, to be of a described type ([`Heap::record`]).
     #[must_use]
     pub fn described_root(mut self, name: &'n str, ty: TypeInfo<'n>) -> Self {
         self.all.push((name, Expected::Described(ty)));
@@ -119,8 +118,7 @@ impl Heap {
         findings
     }
 
-    /// Whether typed code alone stored to the object, or it was verified, so that data may be used
-    /// by type.
+    /// Whether typed code alone stored to the object, or it was verified.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.trusted.allows_new()

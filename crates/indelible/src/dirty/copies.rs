@@ -25,8 +25,6 @@ impl Copies {
         self.order.len()
     }
 
-    /// Copies the pages of the runs, again if they were copied.
-    ///
     /// # Safety
     /// The range that begins at `base` is mapped for reading as far as the runs go.
     pub(super) unsafe fn take(&mut self, base: usize, runs: &[PageRange]) {

@@ -7,7 +7,7 @@ pub trait Bystanders {
     /// store. It may block such threads, or wait.
     fn before_copy(&mut self, round: u32, bytes: usize) -> Beside;
 
-    /// The content is fixed: blocked threads may go on. Not called if the cut fails before.
+    /// The content is fixed: blocked threads may go on.
     fn go_on(&mut self) {}
 }
 

@@ -1,6 +1,6 @@
 //! Kinds of errors, for programs that act upon them.
 
-/// Kind of an error's cause. The numbers are stable: they are the codes of the C interface.
+/// Kind of an error's cause. The numbers are the codes of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(i32)]
@@ -19,8 +19,7 @@ pub enum ErrorKind {
     Damaged = 6,
     /// There is a pool already.
     PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or a pool or object cannot be used as
-    /// asked.
+    /// The path, medium or file system cannot hold a pool, or something cannot be used as asked.
     Unsuitable = 8,
     /// The pool, its file or its file system is read-only.
     ReadOnly = 9,
@@ -46,7 +45,7 @@ pub enum ErrorKind {
     Held = 19,
     /// A process holds the table, all lanes are taken, or the device is in use.
     Busy = 20,
-    /// The last writer died, and a pool opened read-only cannot recover.
+    /// The last writer died, and a read-only pool cannot recover.
     NeedsRecovery = 21,
     /// An earlier write to the medium failed.
     Poisoned = 22,
@@ -82,7 +81,7 @@ pub enum ErrorKind {
     BadWindow = 37,
     /// Objects of different pools cannot change in one step.
     DifferentPools = 38,
-    /// The object has addresses that mean nothing in the next run, and its psyncs are audited.
+    /// The object has addresses that mean nothing in the next run.
     StrayPointer = 39,
     /// The object is volatile, and the machine was restarted since its creation.
     VolatileGone = 40,
@@ -100,7 +99,7 @@ pub enum ErrorKind {
     ClassMismatch = 46,
     /// The call cannot be made in a transaction.
     InTransaction = 47,
-    /// The transaction met another one: return this error from its closure, which is then rerun.
+    /// The transaction met another one: return this error from its closure.
     Conflict = 48,
     /// A far pointer leads to no object, or beyond it.
     Dangling = 49,

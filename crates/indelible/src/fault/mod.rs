@@ -118,8 +118,6 @@ impl Served {
         self.range.failure()
     }
 
-    /// Drops pages beyond the limit that `may` go.
-    ///
     /// # Safety
     /// Pages that `may` go equal the source's, and no thread stores to them until this returns.
     #[allow(unsafe_code)]

@@ -29,7 +29,7 @@ pub struct PredictionStats {
     pub late: u64,
     /// Pages filled by prediction.
     pub filled: u64,
-    /// Distinct pages touched. Counted, like the fields below, only if measured.
+    /// Distinct pages touched, only if measured, as the fields below.
     pub touched: u64,
     /// Distinct pages predicted.
     pub predicted: u64,

@@ -112,8 +112,7 @@ impl Heap {
         result.map_err(|error| self.failed("reallocate a block of", error))
     }
 
-    /// The live blocks, in address order. Blocks allocated or freed meanwhile may be missing or
-    /// present.
+    /// The live blocks, in address order.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
         self.give_addresses();
         self.all_blocks()
@@ -165,7 +164,7 @@ impl Heap {
         self.done("list the roots of", result)
     }
 
-    /// The object and its bytes. Containers and locks of the heap cannot be used meanwhile.
+    /// The object and its bytes.
     #[must_use]
     pub fn object(&mut self) -> &Object {
         self.give_addresses();

@@ -193,7 +193,7 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Frees a block of this thread's span, if nothing else must be done; returns whether it did.
+    /// Unless something else must be done; returns whether it did.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).

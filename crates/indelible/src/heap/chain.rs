@@ -41,10 +41,8 @@ pub(crate) trait Surroundings {
     /// The block is the caller's, and not used any more.
     unsafe fn free(block: u64);
 
-    /// Marks stored bytes, with explicit tracking.
-    ///
     /// # Safety
-    /// They lie in an object that stays attached meanwhile.
+    /// The bytes lie in an object that stays attached meanwhile.
     unsafe fn stored(at: *const u8, len: usize);
 
     fn error(address: usize, error: HeapError) -> crate::error::Error;

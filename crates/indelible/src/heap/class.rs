@@ -39,7 +39,7 @@ pub const fn size_of_class(class: usize) -> usize {
     if class < 8 { (class + 1) * 16 } else { (class % 8 + 9) << (class / 8 + 3) }
 }
 
-/// Class whose blocks hold `size` bytes at multiples of `align`, a power of two of at most a page.
+/// Class whose blocks hold `size` bytes at multiples of `align`, at most a page.
 pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
     let size = size.max(align);
     (class_of(size)?..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
@@ -86,8 +86,7 @@ impl Geometry {
     }
 }
 
-/// Pages for the next span of `class` after `have`: few at first, then up to 64 KiB or eight
-/// blocks.
+/// Pages for the next span of `class` after `have`.
 pub fn span_pages(class: usize, have: usize) -> u64 {
     let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
     (least << have.min(6)).min(most)

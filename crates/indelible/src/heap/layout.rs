@@ -131,7 +131,7 @@ pub struct Chunk {
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; then a byte per block, which says whether it is in [use](allocation).
+/// Start of a span; then an [allocation](allocation) byte per block.
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
@@ -155,7 +155,7 @@ pub struct RootRecord {
     pub type_len: u16,
     pub layout_len: u32,
     pub reserved: u32,
-    /// XXH3 of all its pages with this field zero, seeded with the page's number.
+    /// XXH3 of all its pages with this field zero, seeded with their number.
     pub checksum: u64,
     /// Offset in the object.
     pub offset: u64,

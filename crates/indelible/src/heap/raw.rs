@@ -90,8 +90,6 @@ pub(crate) struct RawHeap {
 }
 
 impl RawHeap {
-    /// Makes a heap of a blank object.
-    ///
     /// # Safety
     /// As for [`open`](RawHeap::open).
     pub(crate) unsafe fn format(extent: &Extent, options: HeapOptions) -> Result<RawHeap> {
@@ -104,7 +102,7 @@ impl RawHeap {
         RawHeap::with(window, extent.reach, options)
     }
 
-    /// Opens the heap of an object, in constant time.
+    /// In constant time.
     ///
     /// # Safety
     /// The extent is mapped, and the object held by this process alone (or for reading), until the
@@ -177,8 +175,6 @@ impl RawHeap {
         self.allocator.usable_size(address)
     }
 
-    /// Takes in the object's new bytes.
-    ///
     /// # Safety
     /// `len` bytes are mapped from now on.
     pub(super) unsafe fn extend(&self, len: usize) -> Result<()> {

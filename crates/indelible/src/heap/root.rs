@@ -8,7 +8,7 @@ use crate::types::{Description, own};
 pub struct TypeInfo<'a> {
     /// Its name, up to 255 bytes.
     pub name: &'a str,
-    /// 128 bits that differ if names, types, offsets or sizes of its fields do.
+    /// 128 bits that differ if names, types, offsets or sizes do.
     pub fingerprint: u128,
     /// Its layout's description (FORMAT.md, section 10), by which programs without the type walk
     /// its values; or a text for people. Up to 1 MiB.
@@ -28,7 +28,7 @@ pub struct Root {
     pub type_name: String,
     /// The type's fingerprint.
     pub fingerprint: u128,
-    /// The type's layout, as its maker described it; [`lines`](Root::lines) is for people.
+    /// The type's layout; [`lines`](Root::lines) is for people.
     pub layout: String,
 }
 
@@ -46,7 +46,7 @@ impl<'a> TypeInfo<'a> {
         lines(self.layout)
     }
 
-    /// Whether both types have the same values, also behind pointers that both describe.
+    /// Whether both types have the same values, also behind described pointers.
     #[doc(hidden)]
     #[must_use]
     pub fn is_that_of(&self, other: &TypeInfo<'_>) -> bool {

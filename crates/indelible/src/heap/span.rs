@@ -120,7 +120,7 @@ impl Span {
         }
     }
 
-    /// Makes it a span with these allocation bytes. A `new` one has no block in use.
+    /// A `new` span has no block in use.
     ///
     /// # Safety
     /// (1) holds from here on, as long as the span is live.

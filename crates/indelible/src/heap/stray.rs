@@ -24,8 +24,7 @@ pub struct StrayPointer {
     pub offset: u64,
     /// Its value.
     pub target: u64,
-    /// The word's path by its root's described type, with the type's name: `list.next (*mut node)`;
-    /// else its block.
+    /// The word's path by its root's described type, with the type's name; else its block.
     pub place: String,
     /// The kind of memory at the address.
     pub into: Outside,

@@ -9,8 +9,7 @@ use crate::object::Bystanders;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A pending commit: see [`Heap::commit`]. Dropping it loses nothing; the stores are in the next
-/// psync.
+/// A pending commit: see [`Heap::commit`].
 #[derive(Debug)]
 #[must_use = "nothing is durable before the ticket was waited for"]
 pub struct Ticket<'h> {
@@ -87,8 +86,7 @@ impl Ticket<'_> {
         self.heap.rounds.wait(self.round, || self.heap.cut(&mut Unknown))
     }
 
-    /// Whether everything stored before the [`commit`](Heap::commit) is known to be durable,
-    /// without waiting.
+    /// Whether everything stored before is known to be durable, without waiting.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         matches!(self.heap.rounds.outcome(self.round), Some(Ok(())))

@@ -69,8 +69,6 @@ impl Window {
         self.len.load(Ordering::Relaxed) as u64 / PAGE
     }
 
-    /// The mapping became longer.
-    ///
     /// # Safety
     /// (1) holds for the new length.
     pub(super) unsafe fn extend(&self, len: usize) {

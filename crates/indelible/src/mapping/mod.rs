@@ -312,8 +312,6 @@ impl Mapping {
         Ok(())
     }
 
-    /// Allows all accesses.
-    ///
     /// # Safety
     /// No code relies on the range's protection any more.
     pub(crate) unsafe fn open_up(&mut self) {

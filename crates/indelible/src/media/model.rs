@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub struct MediumModel {
     /// Latency of a read that misses the cache.
     pub read: Duration,
-    /// Bytes read per second, at least 1, shared by all threads and handles of a pool.
+    /// Bytes read per second, at least 1, shared by all of a pool.
     pub read_rate: u64,
     /// Latency of a write that need not be durable.
     pub write: Duration,

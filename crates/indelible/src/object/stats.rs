@@ -10,8 +10,7 @@ pub struct PsyncStats {
     pub pages_compared: u64,
     /// Of those, pages read from the medium.
     pub pages_read: u64,
-    /// Pages of the primary kept in memory for comparisons: at most 64 MiB, none where the medium
-    /// is memory.
+    /// Pages of the primary kept in memory for comparisons, at most 64 MiB.
     pub pages_kept: u64,
     /// Pages with a changed line.
     pub pages_changed: u64,

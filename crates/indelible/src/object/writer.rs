@@ -79,7 +79,7 @@ impl Object {
         &self.name
     }
 
-    /// Size in bytes. The rest of the last page is unused: growth zeroes it.
+    /// Size in bytes. Growth zeroes the rest of the last page.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
@@ -313,10 +313,7 @@ impl Object {
         result.map_err(|cause| self.error("detach", cause))
     }
 
-    /// State, size, holder and more, of this object, even if deleted or renamed since.
-    ///
-    /// # Errors
-    /// The table cannot be read.
+    /// State, size, holder and more, of this object.
     pub fn stat(&self) -> Result<Stat> {
         let object = self.core().writer().map(|writer| *writer.object());
         let object = object.map_err(|cause| self.error("inspect", cause))?;

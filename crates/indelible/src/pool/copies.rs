@@ -206,8 +206,7 @@ impl Pool {
 /// Work done by [`Pool::collect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Objects removed: deleted ones without attachments, volatile ones of an earlier boot,
-    /// leftovers.
+    /// Objects removed: deleted ones, volatile ones of an earlier boot, leftovers.
     pub removed: u64,
     /// Bytes copied.
     pub copied: u64,

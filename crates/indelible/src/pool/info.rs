@@ -77,17 +77,17 @@ pub struct Stat {
     pub reach: u64,
     /// State.
     pub state: State,
-    /// A process that has it attached, by its ID in this pid namespace; one of several readers.
+    /// A process that has it attached, by its ID in this pid namespace.
     pub holder: Option<u32>,
     /// Other processes that have it for reading.
     pub other_readers: Vec<u32>,
     /// Least number of further reading processes, not visible from here.
     pub unseen_readers: usize,
-    /// The holder's ID in its own pid namespace, if that is not this one, as in another container.
+    /// The holder's ID in its own pid namespace, if that is another.
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
-    /// That writer, if it runs without having this file, which may be a copy of a pool in use.
+    /// That writer, if it runs without this file, which may be a copy.
     pub living_writer: Option<u32>,
     /// Its durability class; `None`: of a later release.
     pub class: Option<Class>,
@@ -99,8 +99,8 @@ pub struct Stat {
     pub deleted: bool,
     /// Whether it is encrypted in the pool.
     pub sealed: bool,
-    /// Whether words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)), counted
-    /// in `extent`, not in `size`.
+    /// Whether words have [check words](crate::CreateOptions::ecc), counted in `extent`, not in
+    /// `size`.
     pub ecc: bool,
     /// Whether plain loads see committed transactions
     /// ([`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside)).
@@ -111,16 +111,14 @@ pub struct Stat {
     pub gone: bool,
     /// Whether it is a snapshot, or another base, never written.
     pub snapshot: bool,
-    /// Whether its contents are declared independent of its addresses
-    /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    /// Whether its contents are declared [independent of its
+    /// addresses](crate::CreateOptions::position_independent).
     pub position_independent: bool,
-    /// Whether its ID is its content's hash
-    /// ([`Pool::create_by_content`](crate::Pool::create_by_content)).
+    /// Whether its ID is its [content's hash](crate::Pool::create_by_content).
     pub by_content: bool,
     /// Whether it shares unchanged pages of a base.
     pub shares: bool,
-    /// Bytes of its own pages in the pool, perhaps without the last changes; the others are its
-    /// base's.
+    /// Bytes of its own pages in the pool; the others are its base's.
     pub own: u64,
     /// Whether reading needs a key.
     pub read_key: bool,
@@ -128,9 +126,9 @@ pub struct Stat {
     pub write_key: bool,
     /// High-water mark of psynced bytes.
     pub published: u64,
-    /// Durable psyncs of all its writers, with those that recovery would apply.
+    /// Durable psyncs of all its writers.
     pub psyncs: u64,
-    /// Of those, psyncs in its writer's log, which recovery would apply if the writer died.
+    /// Of those, psyncs that recovery would apply if the writer died.
     pub logged: Logged,
     /// When it was created.
     pub created: SystemTime,

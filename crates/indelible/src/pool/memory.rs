@@ -19,13 +19,12 @@ pub struct EpochBounds {
     /// Longest time until then; by default a second. `Duration::MAX`: none. At least
     /// [`LEAST`](EpochBounds::LEAST).
     pub every: Duration,
-    /// Most changed bytes until then, in lines of 64; by default 4 MiB, at most the room in the
-    /// pool's log.
+    /// Most changed bytes until then, in lines of 64; by default 4 MiB.
     pub bytes: u64,
 }
 
 impl EpochBounds {
-    /// Least time between two such epochs, so that the library's thread is not always busy.
+    /// Least time between two such epochs.
     pub const LEAST: Duration = Duration::from_millis(1);
 }
 

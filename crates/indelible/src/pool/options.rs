@@ -23,8 +23,7 @@ pub enum MediumKind {
     Auto,
     /// A file on a block device: system calls, fdatasync.
     File,
-    /// A file treated as persistent memory: stores and fences. The file system decides whether it
-    /// survives a power failure.
+    /// A file treated as persistent memory: stores and fences.
     Memory,
     /// A file on a DAX file system (`MAP_SYNC`).
     Dax,
@@ -245,8 +244,7 @@ impl PoolOptions {
         self
     }
 
-    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)) by decrypting
-    /// predicted pages and discarding them: slow, for choosing a depth.
+    /// Measures the [prediction](crate::Object::prediction) by discarding predicted pages: slow.
     #[must_use]
     pub fn measure_prediction(mut self, measure: bool) -> Self {
         self.measure_prediction = measure;
@@ -268,9 +266,7 @@ impl PoolOptions {
         }
     }
 
-    /// Distrusts the pool's file: heaps are read-only, or verified
-    /// ([`Heap::verify`](crate::Heap::verify)) before data are found by type. For files from
-    /// elsewhere.
+    /// Distrusts the pool's file: heaps are read-only, or [verified](crate::Heap::verify) first.
     #[must_use]
     pub fn untrusted(mut self, untrusted: bool) -> Self {
         self.untrusted = untrusted;

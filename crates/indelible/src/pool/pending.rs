@@ -11,8 +11,7 @@ use indelible_store::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Commits on demand that are not durable, of the process that has an object, or died with it: see
-/// [`Pool::pending`].
+/// Commits on demand that are not durable: see [`Pool::pending`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingCommits {
@@ -22,8 +21,7 @@ pub struct PendingCommits {
     pub bytes: u64,
     /// Time since the first commit, by the machine's clock.
     pub age: Duration,
-    /// Transactions made durable at once, because the [guard](Pool::set_guard) could not have saved
-    /// them in time.
+    /// Transactions made durable at once, because of the [guard](Pool::set_guard).
     pub at_once: u64,
 }
 

@@ -184,8 +184,7 @@ impl Range {
         &self.domain
     }
 
-    /// Closes the pages again after a remapping or growth, to `len` bytes. After a failure some may
-    /// be open to all threads: the caller unmaps them.
+    /// After a failure some pages may be open to all threads: the caller unmaps them.
     ///
     /// # Safety
     /// As [`Domain::add`].

@@ -20,8 +20,7 @@ pub struct ForBlocks {
     pub address: usize,
     /// The address that blocks use.
     pub view: usize,
-    /// Whether a check word follows each word there. Lines are then halves, named by the address of
-    /// their first word.
+    /// Whether a check word follows each word there.
     pub checked: bool,
     /// In bytes.
     pub len: usize,

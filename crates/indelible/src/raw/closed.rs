@@ -24,8 +24,7 @@ impl Closed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the pages into a domain, replacing another. After a failure they may be open to all
-    /// threads.
+    /// After a failure the pages may be open to all threads.
     ///
     /// # Safety
     /// They are those of the attachment, and only threads that have the domain open use references

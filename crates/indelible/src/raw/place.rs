@@ -39,8 +39,6 @@ pub(super) struct Place<'a> {
     pub(super) attachment: &'a Attachment,
 }
 
-/// The heap at `address`, opened if need be.
-///
 /// # Safety
 /// The object is not detached while the result is used.
 #[inline]

@@ -145,8 +145,7 @@ fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }
 
-/// Whether this thread has a transaction of [`begin_transaction`](super::begin_transaction),
-/// running or to be retried.
+/// Whether this thread has a transaction of [`begin_transaction`](super::begin_transaction).
 #[must_use]
 pub fn is_open() -> bool {
     of_thread(|running| running.is_some()) == Some(true)

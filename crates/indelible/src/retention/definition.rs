@@ -46,8 +46,7 @@ pub struct VariantDefinition {
 }
 
 impl Root {
-    /// The structs and enums of the root's values, in order of appearance. `None`: the heap has no
-    /// readable description.
+    /// The structs and enums of the root's values; `None`: the heap has no readable description.
     #[must_use]
     pub fn definitions(&self) -> Option<Vec<TypeDefinition>> {
         Some(definitions(&self.description()?))

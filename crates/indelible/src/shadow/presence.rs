@@ -27,7 +27,7 @@ impl Shadow {
         self.served.as_ref()?.limit()
     }
 
-    /// Evicts clean pages, except those of `dirty`, which ascend.
+    /// `dirty` ascends.
     ///
     /// # Safety
     /// Pages that are not in `dirty` equal the source's, and no thread stores to them until this

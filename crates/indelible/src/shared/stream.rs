@@ -51,7 +51,7 @@ impl Write for StreamWriter {
     }
 }
 
-/// Reads a stream out of a queue. Reading to the end leaves the queue as new.
+/// Reads a stream out of a queue.
 #[derive(Debug)]
 pub struct StreamReader {
     consumer: Consumer,

@@ -111,7 +111,7 @@ pub(crate) unsafe fn read() -> u32 {
     unreachable!("there are no keys")
 }
 
-/// Changes this thread's rights. Async-signal-safe.
+/// Async-signal-safe.
 ///
 /// # Safety
 /// [`lack`] has found nothing, and no reference relies on the access that is taken away.

@@ -126,8 +126,6 @@ pub(crate) fn reinstall_for_tests() {
     let _ = put_in_front();
 }
 
-/// Whether the fault is a store, not a load or a jump.
-///
 /// # Safety
 /// `context` is the kernel's.
 #[cfg(target_arch = "x86_64")]
@@ -139,7 +137,7 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
     code & (STORE | JUMP) == STORE
 }
 
-/// As on x86-64. The syndrome is in one of the records behind the registers.
+/// The syndrome is in one of the records behind the registers.
 ///
 /// # Safety
 /// `context` is the kernel's.

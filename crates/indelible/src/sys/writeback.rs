@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// Begins the write-back of a range's dirty pages, without waiting. The next barrier reports a
-/// failure.
+/// Begins the write-back of a range's dirty pages, without waiting.
 pub fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
     // SAFETY: numbers only; the descriptor is borrowed for the call.

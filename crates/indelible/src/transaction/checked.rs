@@ -33,10 +33,9 @@ impl Pairs {
         self.base + 2 * offset
     }
 
-    /// The last stored word at this offset, a multiple of 8 below `len`.
-    ///
     /// # Safety
-    /// The object is attached, and no transaction stores to it.
+    /// The object is attached, no transaction stores to it, and `offset` is a multiple of 8 below
+    /// `len`.
     unsafe fn read(&self, offset: usize) -> Result<u64, Damaged> {
         // SAFETY: the caller's promise.
         unsafe { pairs::repaired(self.place(offset)) }.ok_or(Damaged)
@@ -93,18 +92,15 @@ impl PlainWords {
     }
 }
 
-/// The word at an address.
-///
 /// # Safety
-/// It is there, in an attached object, and other threads access it only as an atomic.
+/// The word is there, in an attached object, and other threads access it only as an atomic.
 #[inline]
 pub(super) unsafe fn word(address: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
 }
 
-/// Words that this process's transactions found damaged, of all attached objects with check words
-/// in a pool.
+/// Words that this process's transactions found damaged in a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
     /// Repairs of words, also by transactions that were then undone.

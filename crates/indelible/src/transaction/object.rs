@@ -226,15 +226,13 @@ impl<T: Plain> TxObject<T> {
         sync(&self.attached)
     }
 
-    /// On-demand changes that a power cut would lose, of all objects of this class in the pool, in
-    /// this process.
+    /// On-demand changes that a power cut would lose, of this process in the pool.
     #[must_use]
     pub fn pending(&self) -> Pending {
         Pending::of(&self.attached)
     }
 
-    /// Words that this process's transactions found damaged, in all of the pool's objects with
-    /// [check words](crate::CreateOptions::ecc).
+    /// Words that this process's transactions found damaged in the pool.
     #[must_use]
     pub fn repairs(&self) -> Repairs {
         self.attached.space.repairs()

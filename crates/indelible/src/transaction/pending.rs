@@ -8,7 +8,7 @@ use indelible_store::format::LINE;
 /// Commits that are not durable: see [`TxObject::pending`](crate::TxObject::pending).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Upper bound of transactions: those that changed no attached object count, too.
+    /// Upper bound of transactions.
     pub transactions: u64,
     /// Bytes, in lines of 64.
     pub bytes: u64,

@@ -27,7 +27,7 @@ pub struct Left {
     pub psyncs: u64,
     /// Whether the process had it for stores at its death.
     pub in_use: bool,
-    /// Whether it is volatile and the machine was restarted: it has no contents and cannot be used.
+    /// Whether it is volatile and the machine was restarted.
     pub gone: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Left {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// Restarts by the present `pmo run`; 0: a new one found the death, for example after a reboot.
+    /// Restarts by the present `pmo run`; 0: a new one found the death.
     pub restarts: u32,
     /// ID of the dead process, if known.
     pub process: Option<u32>,

@@ -5,7 +5,7 @@ use super::steps::Steps;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// A list, changed at both ends, and walked. Transactions on values apart do not conflict.
+/// A list, changed at both ends, and walked.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxList<T> {

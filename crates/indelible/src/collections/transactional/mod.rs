@@ -49,7 +49,7 @@ pub use vec::TxVec;
 
 use crate::plain::Plain;
 
-/// Values of transactional collections: every type that fits into a [`TxCell`](crate::TxCell).
+/// Values of transactional collections.
 pub trait Value: Plain + Copy + 'static {}
 
 impl<T: Plain + Copy + 'static> Value for T {}

@@ -5,8 +5,7 @@ use super::steps::Steps;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// A first-in, first-out queue. A transaction that adds and one that removes conflict only when
-/// there is at most one value.
+/// A first-in, first-out queue.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxQueue<T> {

@@ -35,7 +35,7 @@ struct Made<T> {
 }
 
 impl<T: Value + Persist<'static>> Persistent<T> {
-    /// A variable of this name, in any pool: equal names are one variable, and need one type.
+    /// A variable of this name, in any pool.
     #[must_use]
     pub const fn new(name: &'static str, initial: T) -> Self {
         Persistent { name, initial, described: OnceLock::new() }

@@ -8,7 +8,7 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 const FIRST: u64 = 8;
 const SEGMENTS: usize = 40;
 
-/// A vector in segments, each as long as all before it, so that adding a value copies no others.
+/// A vector in segments: adding a value copies no others.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxVec<T> {

@@ -34,7 +34,7 @@ pub struct CommandAnchor {
 }
 
 impl CommandAnchor {
-    /// The anchor of this command, which is killed after `timeout`; a psync waits no longer for it.
+    /// The anchor of this command, which is killed after `timeout`.
     #[must_use]
     pub fn new(command: &str, timeout: Duration) -> CommandAnchor {
         CommandAnchor { command: command.to_owned(), timeout, interval: INTERVAL }

@@ -28,8 +28,7 @@ impl TpmAnchor {
         TpmAnchor { record: FileAnchor::new(path).every(HOUR), counter }
     }
 
-    /// Sets the [interval](Anchor::interval). Each record wears the TPM's memory: zero, each psync,
-    /// wears it out within hours.
+    /// Sets the [interval](Anchor::interval). Zero wears the TPM's memory out within hours.
     #[must_use]
     pub fn every(self, interval: Duration) -> TpmAnchor {
         TpmAnchor { record: self.record.every(interval), ..self }

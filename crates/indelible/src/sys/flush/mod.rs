@@ -83,7 +83,7 @@ pub(crate) unsafe fn cached_move(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Zeros the range around the caches. Durable after [`fence`].
+/// Durable after [`fence`].
 ///
 /// # Safety
 /// As for [`persist_copy`].
