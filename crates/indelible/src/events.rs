@@ -1,5 +1,3 @@
-//! Events of the crate `tracing`, with the feature of that name.
-
 use crate::error::{Error, ErrorKind};
 
 pub(crate) fn attached(object: &str, bytes: usize, recovered_bytes: u64) {

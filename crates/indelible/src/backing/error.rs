@@ -1,5 +1,3 @@
-//! Why there is no shared backing.
-
 use std::io;
 use std::path::PathBuf;
 

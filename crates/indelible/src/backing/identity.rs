@@ -1,5 +1,3 @@
-//! Which attachment's memory a file is, by its name.
-
 const PREFIX: &str = "indelible-";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

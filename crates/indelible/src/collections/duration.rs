@@ -1,5 +1,3 @@
-//! A duration with a fixed layout.
-
 use super::into_persist::IntoPersist;
 use super::key::{Compare, KeyHash, Lookup, StableHash};
 use super::place::HeapRef;

@@ -1,5 +1,3 @@
-//! Types of extensions, as `#[extendible]` declares them.
-
 use super::persist::Persist;
 use super::place;
 use super::roots::{Described, Describing};

@@ -1,5 +1,3 @@
-//! A hash map over [`Table`].
-
 #![allow(unsafe_code)]
 
 use super::hash_entry::{Entry, OccupiedEntry, VacantEntry};

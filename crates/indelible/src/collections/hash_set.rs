@@ -1,5 +1,3 @@
-//! A hash set: a map without values.
-
 use super::hash_iter::HashKeys;
 use super::hash_map::PHashMap;
 use super::into_persist::IntoPersist;

@@ -1,5 +1,3 @@
-//! Values converted when stored in a heap.
-
 use super::persist::Persist;
 use super::place::HeapRef;
 use crate::error::Result;

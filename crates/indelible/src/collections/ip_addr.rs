@@ -1,5 +1,3 @@
-//! An IP address with a fixed layout.
-
 use super::into_persist::IntoPersist;
 use super::key::{Compare, KeyHash, Lookup, StableHash};
 use super::place::HeapRef;

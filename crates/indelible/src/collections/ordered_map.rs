@@ -1,5 +1,3 @@
-//! An ordered map over [`Tree`].
-
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;

@@ -1,5 +1,3 @@
-//! Removes keys from an ordered map during a walk.
-
 #![allow(unsafe_code)]
 
 use super::ordered_map::PBTreeMap;

@@ -1,5 +1,3 @@
-//! An ordered set: an ordered map without values.
-
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;

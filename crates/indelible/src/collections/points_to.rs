@@ -1,5 +1,3 @@
-//! Fields that are or contain raw pointers, and their targets.
-
 use crate::far::Far;
 use crate::relative::Relative;
 use std::ptr::NonNull;

@@ -1,5 +1,3 @@
-//! Operations on two sets.
-
 use super::hash_set::PHashSet;
 use super::key::StableHash;
 use super::ordered_set::PBTreeSet;

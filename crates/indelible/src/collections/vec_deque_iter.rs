@@ -1,5 +1,3 @@
-//! Iterators and std's traits of [`PVecDeque`].
-
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;

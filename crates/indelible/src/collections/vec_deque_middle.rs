@@ -1,5 +1,3 @@
-//! Changes in the middle of a [`PVecDeque`].
-
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;

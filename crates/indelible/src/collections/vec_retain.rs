@@ -1,5 +1,3 @@
-//! Removes unwanted elements from a [`PVec`].
-
 #![allow(unsafe_code)]
 
 use super::persist::Persist;

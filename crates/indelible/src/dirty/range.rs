@@ -1,5 +1,3 @@
-//! Runs of pages.
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRange {
     pub(crate) start: u64,

@@ -1,5 +1,3 @@
-//! A backend for tests, some of whose calls fail.
-
 use super::backend::Backend;
 use super::cut::Cut;
 use super::range::PageRange;

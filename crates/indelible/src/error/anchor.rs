@@ -1,5 +1,3 @@
-//! Anchors that cannot be reached.
-
 use super::Cause;
 use std::io;
 

@@ -1,5 +1,3 @@
-//! Failures of shell commands.
-
 use std::io;
 use std::time::Duration;
 

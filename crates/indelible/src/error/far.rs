@@ -1,5 +1,3 @@
-//! Errors of following far pointers.
-
 use super::ErrorKind;
 
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,3 @@
-//! Missing keys of sealed objects.
-
 use super::CommandError;
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,3 @@
-//! Kinds of errors, for programs that act upon them.
-
 /// Kind of an error's cause. The numbers are the codes of the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

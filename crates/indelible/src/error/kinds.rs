@@ -1,5 +1,3 @@
-//! Kinds of causes, by layer.
-
 use super::{Cause, ErrorKind};
 use crate::backing::BackingError;
 use crate::dirty::DirtyError;

@@ -1,5 +1,3 @@
-//! Errors of logs.
-
 use super::ErrorKind;
 
 #[derive(Debug, thiserror::Error)]

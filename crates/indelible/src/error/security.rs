@@ -1,5 +1,3 @@
-//! Errors of security contexts.
-
 use super::{Error, ErrorKind};
 use crate::entries::Misfit;
 use crate::protection::ProtectionError;

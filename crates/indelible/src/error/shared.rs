@@ -1,5 +1,3 @@
-//! Errors of objects that processes share, and of the queues in them.
-
 use super::ErrorKind;
 use crate::backing::BackingError;
 use std::path::PathBuf;

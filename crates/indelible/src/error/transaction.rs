@@ -1,5 +1,3 @@
-//! Errors of transactions.
-
 use super::ErrorKind;
 use super::kinds::LOST_WORD;
 

@@ -1,5 +1,3 @@
-//! Errors of views, of programs in them, and of their reserved ranges.
-
 use super::ErrorKind;
 use crate::entries::Misfit;
 use std::io;

@@ -1,5 +1,3 @@
-//! One service for scripted sources, which wait, fail and panic.
-
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;

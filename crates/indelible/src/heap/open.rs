@@ -1,5 +1,3 @@
-//! Opening or making a heap, and returning its object.
-
 use super::raw::HeapOptions;
 use super::writer::Heap;
 use crate::error::{ErrorKind, Result};

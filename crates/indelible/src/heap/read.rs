@@ -1,5 +1,3 @@
-//! The heap of an object attached for reading.
-
 #![allow(unsafe_code)]
 
 use super::check::HeapFinding;

@@ -1,5 +1,3 @@
-//! Reverts a heap to its last psync.
-
 #![allow(unsafe_code)]
 
 use super::error::HeapError;

@@ -1,5 +1,3 @@
-//! A root's name, place and type.
-
 use super::error::{HeapError, Result};
 use crate::types::{Description, own};
 

@@ -1,5 +1,3 @@
-//! A heap's live blocks and figures.
-
 use super::allocation_bytes::AllocationBytes;
 use super::directory::Directory;
 use super::error::Result;

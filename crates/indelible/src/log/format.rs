@@ -1,5 +1,3 @@
-//! The bytes of a log.
-
 use crate::error::LogError;
 use indelible_store::format::checksum;
 

@@ -1,5 +1,3 @@
-//! Reading a log beside its writer.
-
 use super::beside::Beside;
 use super::format::{HEAD, HEADER, Header, Record};
 use crate::error::{Cause, Error, ErrorKind, LogError, Result};

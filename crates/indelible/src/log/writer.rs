@@ -1,5 +1,3 @@
-//! The writer of a log.
-
 use super::format::{HEADER, Header, Record, room};
 use crate::error::{Cause, Error, ErrorKind, LogError, Result};
 use crate::object::Object;

@@ -1,5 +1,3 @@
-//! Why a range could not be mapped.
-
 use std::io;
 
 #[derive(Debug, thiserror::Error)]

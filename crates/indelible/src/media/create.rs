@@ -1,5 +1,3 @@
-//! Creates the file of a new pool.
-
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 

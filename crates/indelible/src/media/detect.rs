@@ -1,5 +1,3 @@
-//! Opens a path as its detected or chosen kind of medium.
-
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;

@@ -1,5 +1,3 @@
-//! Why a pool's medium could not be opened or created.
-
 use std::io;
 use std::path::PathBuf;
 

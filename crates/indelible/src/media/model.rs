@@ -1,5 +1,3 @@
-//! Simulated media speeds.
-
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,3 @@
-//! Reserves, clears and frees ranges of a file.
-
 use std::os::fd::BorrowedFd;
 
 use indelible_store::medium::{Extended, Fatal, MediumError, ReserveError};

@@ -1,5 +1,3 @@
-//! Attaching objects of a pool.
-
 use super::anchored::{self, Anchored, Opened};
 use super::beside::{Addresses, Follows};
 use super::engine::Core;

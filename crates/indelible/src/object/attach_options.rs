@@ -1,5 +1,3 @@
-//! Options of attaching for writing.
-
 use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result};

@@ -1,5 +1,3 @@
-//! psync of an object while threads store to it.
-
 use super::together::cut_cores;
 use super::writer::Object;
 use crate::dirty::{Bystanders, Unknown};

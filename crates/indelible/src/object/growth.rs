@@ -1,5 +1,3 @@
-//! Growth of an attached object, and permission to store without marks.
-
 use super::writer::Object;
 use crate::error::Result;
 use crate::events;

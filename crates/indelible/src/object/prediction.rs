@@ -1,5 +1,3 @@
-//! Success of page prediction in sealed objects.
-
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::fault::PredictionStats;

@@ -1,5 +1,3 @@
-//! Brings pages into memory before they are touched.
-
 use super::engine::Core;
 use super::reader::ReadObject;
 use super::writer::Object;

@@ -1,5 +1,3 @@
-//! An object attached for reading.
-
 #![allow(unsafe_code)]
 
 use super::beside::{Addresses, Follows};

@@ -1,5 +1,3 @@
-//! Sealed objects: attaching by a seal key, and changing keys.
-
 use super::anchored::{Anchored, Opened};
 use super::attach::{attach_core, attach_reader};
 use super::beside::{Addresses, Follows, Opener};

@@ -1,5 +1,3 @@
-//! Verifies sealed objects, page by page.
-
 use super::anchored::{ask, check_beside};
 use crate::error::{Cause, Result};
 use crate::pool::{Pool, SealKey};

@@ -1,5 +1,3 @@
-//! Counts of psync's work, and times on request.
-
 use std::time::{Duration, Instant};
 
 /// Counters since the attach.

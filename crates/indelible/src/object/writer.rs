@@ -1,5 +1,3 @@
-//! An object attached for writing.
-
 #![allow(unsafe_code)]
 
 use super::engine::Core;

@@ -1,5 +1,3 @@
-//! Changes of objects' attributes.
-
 use super::Pool;
 use crate::error::Result;
 use indelible_store::table::Key;

@@ -1,5 +1,3 @@
-//! The durability class of objects.
-
 use super::Pool;
 use crate::error::Result;
 pub use indelible_store::table::Class;

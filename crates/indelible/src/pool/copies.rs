@@ -1,5 +1,3 @@
-//! Copies and snapshots in constant time.
-
 use super::{CreateOptions, Pool};
 use crate::error::{Cause, Error, Result, TransactionError};
 use indelible_store::error::StoreError;

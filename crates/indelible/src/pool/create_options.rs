@@ -1,5 +1,3 @@
-//! Options of creating objects.
-
 use super::{Class, SealKey};
 use crate::sys::boot;
 use indelible_store::format::ecc::with_check_words;

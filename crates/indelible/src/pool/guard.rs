@@ -1,5 +1,3 @@
-//! Sockets of the machine's guard.
-
 use super::{Inner, Pool};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,3 @@
-//! Descriptions of a pool and its objects, for people.
-
 use super::identity;
 use super::{Class, Inner, MediumKind, Pool};
 use crate::error::Result;

@@ -1,5 +1,3 @@
-//! Growth of pools.
-
 use super::Pool;
 use crate::error::Result;
 

@@ -1,5 +1,3 @@
-//! Deletion and ties of objects.
-
 use super::Pool;
 use crate::error::Result;
 use indelible_store::table::Key;

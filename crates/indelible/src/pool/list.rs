@@ -1,5 +1,3 @@
-//! Listing of a pool's objects.
-
 use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::error::StoreError;

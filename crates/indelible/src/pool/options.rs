@@ -1,5 +1,3 @@
-//! Options of opening pools.
-
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault::{self, PredictionDepth, PredictionParams};

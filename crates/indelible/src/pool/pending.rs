@@ -1,5 +1,3 @@
-//! On-demand commits that are not durable, and leftovers of dead processes.
-
 use super::Pool;
 use crate::backing::BackingError;
 use crate::error::{Cause, Error, Result};

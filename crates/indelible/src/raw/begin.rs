@@ -1,5 +1,3 @@
-//! The beginning of a transaction by address.
-
 use super::{registry, transactions};
 use crate::error::{ErrorKind, Result, TransactionError};
 

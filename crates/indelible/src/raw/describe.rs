@@ -1,5 +1,3 @@
-//! Descriptions of attached objects.
-
 use super::registry::find;
 use crate::error::Result;
 use crate::pool::Tracking;

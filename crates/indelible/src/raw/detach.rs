@@ -1,5 +1,3 @@
-//! The end of attachments.
-
 use super::registry::{Mapping, remove};
 use super::{shared, transactions};
 use crate::error::{Cause, Error, Result};

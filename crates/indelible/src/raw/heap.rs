@@ -1,5 +1,3 @@
-//! Operations on the heap of the object at an address.
-
 #![allow(unsafe_code)]
 
 use super::place::{How, at};

@@ -1,5 +1,3 @@
-//! psync by address.
-
 #![allow(unsafe_code)]
 
 use super::registry::find;

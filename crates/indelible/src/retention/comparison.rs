@@ -1,5 +1,3 @@
-//! A root's type beside that of a program.
-
 use crate::heap::{Root, TypeInfo};
 use crate::types::{Description, Relation, own};
 

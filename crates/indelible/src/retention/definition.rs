@@ -1,5 +1,3 @@
-//! Stored descriptions for tools: structs and enums with their fields.
-
 use crate::heap::Root;
 use crate::types::{Description, Field, Kind};
 

@@ -1,5 +1,3 @@
-//! Effects of a reset, and whether it is possible.
-
 use super::comparison::Comparison;
 use super::versions::Opened;
 use crate::collections::{Describing, OldValue, Persist};

@@ -1,5 +1,3 @@
-//! Opening a root whose type may be an earlier version.
-
 use super::reset::Reset;
 use super::versions::{Converted, First, Opened, Taken, Then, Versions};
 use crate::collections::{HeapRef, IntoPersist, Persist};

@@ -1,5 +1,3 @@
-//! The combined rights of security contexts.
-
 use super::layout::{RuleKind, Rules};
 use super::{name_of, read};
 use crate::error::{Cause, Error, Result, SecurityError};

@@ -1,5 +1,3 @@
-//! Why an object could not be attached, tracked or grown.
-
 use std::io;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Fills a mapping from a source, or by the kernel.
-
 #![allow(unsafe_code)]
 
 use super::error::ShadowError;

@@ -1,5 +1,3 @@
-//! The consumer side of a queue.
-
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
 use super::slots::{Front, NO_MESSAGE, Seen};

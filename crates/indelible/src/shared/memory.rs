@@ -1,5 +1,3 @@
-//! The memory of a shared object in this process.
-
 #![allow(unsafe_code)]
 
 use crate::backing::Common;

@@ -1,5 +1,3 @@
-//! An object that processes share, as programs see it.
-
 use super::memory::Memory;
 use super::word::{Word, error};
 use crate::error::{Cause, Result, SharedError};

@@ -1,5 +1,3 @@
-//! The producer side of a queue.
-
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
 use super::slots::{Claim, NO_MESSAGE, Seen};

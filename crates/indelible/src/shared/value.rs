@@ -1,5 +1,3 @@
-//! Plain values as messages.
-
 #![allow(unsafe_code)]
 
 use crate::plain::{Plain, frozen};

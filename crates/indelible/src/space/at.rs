@@ -1,5 +1,3 @@
-//! Values that were reached.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

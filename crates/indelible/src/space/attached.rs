@@ -1,5 +1,3 @@
-//! An object of a space: attached for writing with its heap, or for reading.
-
 use super::links::Links;
 use super::place::Range;
 use super::recent::Recent;

@@ -1,5 +1,3 @@
-//! Stores in a space.
-
 #![allow(unsafe_code)]
 
 use super::attached::{Attached, shown};

@@ -1,5 +1,3 @@
-//! Objects reachable by far pointers, and dangling pointers.
-
 use super::attached::{Attached, Content, shown};
 use super::{FOLLOW, Space};
 use crate::error::{Error, FarError, Result};

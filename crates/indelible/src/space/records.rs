@@ -1,5 +1,3 @@
-//! Roots by described types, for programs without these types.
-
 use super::Space;
 use super::attached::{Attached, Content};
 use crate::error::{Cause, HeapError, Result};

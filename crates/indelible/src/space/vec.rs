@@ -1,5 +1,3 @@
-//! Address-free vectors for position-independent objects.
-
 use super::{At, Space};
 use crate::error::Result;
 use crate::far::Far;

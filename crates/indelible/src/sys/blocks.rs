@@ -1,5 +1,3 @@
-//! Allocates memory or blocks for files.
-
 use rustix::fs::{FallocateFlags, fallocate, fstat, ftruncate};
 use rustix::io::{Errno, pwrite};
 use std::os::fd::AsFd;

@@ -1,5 +1,3 @@
-//! The machine's facilities, gathered once for reports.
-
 use super::{flush, pagemap::Pagemap, pkey, process, uffd};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

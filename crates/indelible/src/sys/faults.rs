@@ -1,5 +1,3 @@
-//! How many page faults this process has had.
-
 #![allow(unsafe_code)]
 
 use std::io;

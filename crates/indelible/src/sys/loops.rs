@@ -1,5 +1,3 @@
-//! The file under a loop device.
-
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,5 +1,3 @@
-//! Processes as /proc describes them, for messages.
-
 use indelible_store::medium::Process;
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,3 @@
-//! Devices that pages of memory may be swapped out to.
-
 /// Swap devices that keep pages as they are: neither memory (zram) nor encrypted (dm-crypt).
 pub(crate) fn readable() -> Vec<String> {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();

@@ -1,5 +1,3 @@
-//! Values that only transactions read and change.
-
 #![allow(unsafe_code)]
 
 use crate::plain::Plain;

@@ -1,5 +1,3 @@
-//! Tells the store of commits.
-
 #![allow(unsafe_code)]
 
 use super::checked::word;

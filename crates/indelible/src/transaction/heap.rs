@@ -1,5 +1,3 @@
-//! A heap whose blocks transactions allocate, change and free.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

@@ -1,5 +1,3 @@
-//! Objects of a transaction, each with an optional heap.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

@@ -1,5 +1,3 @@
-//! A thread's state in the transactions of a pool.
-
 use super::checked::Words;
 use super::durable::Durable;
 use super::space::Space;

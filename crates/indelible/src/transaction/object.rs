@@ -1,5 +1,3 @@
-//! An object that transactions change.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

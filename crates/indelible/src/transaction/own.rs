@@ -1,5 +1,3 @@
-//! A thread's log, and the views it knows.
-
 use super::view::View;
 use crate::memory::{Group, Log};
 use std::sync::Arc;

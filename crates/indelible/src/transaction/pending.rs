@@ -1,5 +1,3 @@
-//! On-demand commits that are not durable, and waits for them.
-
 use super::attached::Attached;
 use super::member::last_of_thread;
 use crate::error::Result;

@@ -1,5 +1,3 @@
-//! Pointers to values in blocks of transactional heaps.
-
 #![allow(unsafe_code)]
 
 use crate::plain::Plain;

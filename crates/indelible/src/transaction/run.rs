@@ -1,5 +1,3 @@
-//! Runs closures as transactions.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

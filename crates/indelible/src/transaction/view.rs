@@ -1,5 +1,3 @@
-//! Places of attached objects' cells in memory.
-
 use super::checked::Pairs;
 use super::marks::Marks;
 use indelible_stm::pairs::halves;

@@ -1,5 +1,3 @@
-//! The heap's words, and values in its blocks, in a running transaction.
-
 #![allow(unsafe_code)]
 
 use super::attached::Attached;

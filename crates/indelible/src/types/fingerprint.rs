@@ -1,5 +1,3 @@
-//! Fingerprints of descriptions.
-
 use super::{Description, Kind, TypeId};
 use indelible_store::Mutant;
 use indelible_store::format::checksum;

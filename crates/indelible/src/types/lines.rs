@@ -1,5 +1,3 @@
-//! Readable descriptions: names of types, and their definitions.
-
 use super::{Description, Field, Kind, Pointer, TypeId};
 use std::fmt::Write;
 

@@ -1,5 +1,3 @@
-//! Finds the field of a described value that has a byte.
-
 use super::{Description, Kind, TypeId};
 use std::fmt::Write;
 

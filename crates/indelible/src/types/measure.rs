@@ -1,5 +1,3 @@
-//! Sizes of types, and which types may contain which.
-
 use super::containers::{HASHED, ORDERED, RING, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
 

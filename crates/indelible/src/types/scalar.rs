@@ -1,5 +1,3 @@
-//! Numbers and the like.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Valid {
     Any,

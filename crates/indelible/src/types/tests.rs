@@ -1,5 +1,3 @@
-//! Valid descriptions, and forged ones.
-
 use super::*;
 
 #[test]

@@ -1,5 +1,3 @@
-//! Receivers of a walk's findings.
-
 use super::Path;
 
 pub(crate) trait Visitor {

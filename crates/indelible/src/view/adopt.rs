@@ -1,5 +1,3 @@
-//! Adopts others' changes of a view and its security contexts.
-
 use super::attached::{Inner, State};
 use super::classes::{self, Classes};
 use super::entry::{Entry, Memory};

@@ -1,5 +1,3 @@
-//! A view in this process.
-
 use super::classes::Classes;
 use super::entry::{Entry, Memory, is_for_lack_of_rights};
 use super::layout::ViewSlot;

@@ -1,5 +1,3 @@
-//! Addresses of the objects in a view's slots.
-
 use super::layout::ViewSlot;
 use crate::error::Cause;
 use crate::pool::Pool;

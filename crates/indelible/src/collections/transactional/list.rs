@@ -1,5 +1,3 @@
-//! A doubly linked list.
-
 use super::Value;
 use super::steps::Steps;
 use crate::error::Result;

@@ -1,5 +1,3 @@
-//! A queue.
-
 use super::Value;
 use super::steps::Steps;
 use crate::error::Result;

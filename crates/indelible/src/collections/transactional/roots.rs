@@ -1,5 +1,3 @@
-//! Roots of transactional heaps, by name and type.
-
 use crate::collections::Persist;
 use crate::collections::roots::described;
 use crate::error::{Error, HeapError, Result};

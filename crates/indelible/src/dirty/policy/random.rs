@@ -1,5 +1,3 @@
-//! Random advice for tests.
-
 use super::{FaultPolicy, Policy, ScanPolicy};
 use crate::dirty::range::PageRange;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,3 @@
-//! The predictor on recorded sequences of touched pages.
-
 use super::*;
 use std::collections::BTreeSet;
 

@@ -1,5 +1,3 @@
-//! Ranges whose first touch is answered.
-
 use super::{Owner, Reserved};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;

@@ -1,5 +1,3 @@
-//! The table of other objects, as programs see it.
-
 use super::super::audit::sound;
 use super::super::error::HeapError;
 use super::super::raw::RawHeap;

@@ -1,5 +1,3 @@
-//! Finding, adding and changing entries.
-
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result};
 use super::super::layout::{FAR_ENTRIES, FAR_NAME_MAX, PAGE};

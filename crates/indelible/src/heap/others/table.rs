@@ -1,5 +1,3 @@
-//! The table's pages and entries.
-
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result, damaged};
 use super::super::layout::{

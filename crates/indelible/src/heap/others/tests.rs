@@ -1,5 +1,3 @@
-//! A table with all the entries that there can be.
-
 use super::super::directory::Directory;
 use super::super::layout::FAR_ENTRIES;
 use super::entries::add;

@@ -1,5 +1,3 @@
-//! Blocks of a transactional heap.
-
 use super::hints::Spot;
 use super::span::{self, WordSpan};
 use super::{WordHeap, Words};

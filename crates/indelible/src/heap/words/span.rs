@@ -1,5 +1,3 @@
-//! Spans, their blocks and allocation bytes, word by word.
-
 use super::Words;
 use crate::error::Cause;
 use crate::heap::class::Geometry;

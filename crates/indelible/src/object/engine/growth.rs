@@ -1,5 +1,3 @@
-//! Growth of an attached object: the store finds space, the shadow follows.
-
 #![allow(unsafe_code)]
 
 use super::{Core, pages};

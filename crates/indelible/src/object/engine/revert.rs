@@ -1,5 +1,3 @@
-//! Reverts to the last psync, in memory alone.
-
 #![allow(unsafe_code)]
 
 use super::{Core, pages};

@@ -1,5 +1,3 @@
-//! Anchors that a command of the shell keeps.
-
 use super::{Anchor, INTERVAL};
 use crate::pool::command;
 use std::io;

@@ -1,5 +1,3 @@
-//! Anchors with a counter of a TPM 2.0.
-
 use super::{Anchor, Counter, FileAnchor};
 use crate::sys::tpm::{self, Tpm, TpmError, named};
 use std::io;

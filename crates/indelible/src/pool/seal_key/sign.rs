@@ -1,5 +1,3 @@
-//! Keys that sign sealed objects, and keys that verify.
-
 use super::{had, made_of, source};
 use crate::error::Result;
 use indelible_store::seal;

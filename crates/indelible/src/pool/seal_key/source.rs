@@ -1,5 +1,3 @@
-//! Key files.
-
 use crate::error::{CREDENTIALS, KeySourceError};
 use crate::pool::command::LIMIT;
 use std::fs::File;

@@ -1,5 +1,3 @@
-//! The walk over ordered maps, node by node.
-
 use super::super::containers::{KEYS, LEVELS, Node};
 use super::super::path::{Kept, Path, Step};
 use super::{Description, TypeId, Visitor, Walk, Work};
