@@ -136,7 +136,8 @@ def test_a_version_that_is_there_twice_is_an_error(pool: indelible.Pool) -> None
 @pytest.mark.parametrize(
     ("given", "error", "what"),
     [
-        ({"a": 1 << 40}, (ValueError, OverflowError), ""),
+        # numpy 1 warns before the value is compared.
+        ({"a": 1 << 40}, (ValueError, OverflowError, DeprecationWarning), ""),
         ({"a": np.uint64(1 << 40)}, ValueError, "'a', of type uint32, cannot have the value"),
         ({"a": 1.5}, ValueError, "'a', of type uint32, cannot have the value"),
         ({"n": b"long"}, ValueError, "'n', of type |S3, cannot have the value b'long'"),
@@ -171,7 +172,8 @@ def test_a_converter_that_comes_back_to_its_record_changes_nothing(pool: indelib
 
         def stores(old: Value) -> dict[str, Any]:
             calls.append(1)
-            d.record("s", one)["a"] += 1
+            record = d.record("s", one)
+            record["a"] = record["a"] + 1
             return {"a": old["a"]}
 
         with pytest.raises(indelible.Error, match="stored to during each of 10 conversions") as found:
