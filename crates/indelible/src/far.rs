@@ -183,7 +183,7 @@ impl Rights {
         self.0 & other.0 == other.0
     }
 
-    /// From an entry's bits: `None` for none, and for undefined bits.
+    /// Rights from an entry's bits; `None` for none, and for undefined bits.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Rights> {
         (1..=7).contains(&bits).then_some(Rights(bits))

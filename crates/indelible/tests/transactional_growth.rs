@@ -157,7 +157,7 @@ fn a_heap_that_cannot_grow_says_why() {
     }
 }
 
-/// A failed growth poisoned the pool: the next one says so, not that the heap is full.
+/// A failed growth poisoned the pool: the next one reports that, not a full heap.
 #[test]
 fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
     for kind in KINDS {

@@ -24,7 +24,7 @@ pub struct HeapAudit {
     pub roots: Vec<AuditedRoot>,
     /// Blocks in use.
     pub blocks: u64,
-    /// Of these, blocks that described values own.
+    /// Blocks that described values own.
     pub owned: u64,
     /// Others that something in the heap refers to.
     pub referred: u64,

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Whether bytes of a root changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// Of one of its values.
+    /// Bytes of one of its values changed.
     Yes,
     No,
     /// Not the root's own; but its type is undescribed, or a value is damaged.

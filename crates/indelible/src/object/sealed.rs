@@ -108,7 +108,7 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label
-    /// is too long. Nothing has changed, unless the error says so.
+    /// is too long. Nothing has changed, unless the error says otherwise.
     pub fn add_key(
         &self,
         name: &str,
@@ -211,7 +211,7 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
-    /// changed, unless the error says so.
+    /// changed, unless the error says otherwise.
     pub fn rename_sealed(&self, name: &str, new: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let renamed = self.change_keys(name, key, seal, |writer, _| Ok(writer.rename(new)?));
         self.about("rename", name, renamed)

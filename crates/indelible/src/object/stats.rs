@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 pub struct PsyncStats {
     /// Pages compared with the primary.
     pub pages_compared: u64,
-    /// Of those, pages read from the medium.
+    /// Compared pages that were read from the medium.
     pub pages_read: u64,
     /// Pages of the primary kept in memory for comparisons, at most 64 MiB.
     pub pages_kept: u64,

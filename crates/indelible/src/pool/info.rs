@@ -126,7 +126,7 @@ pub struct Stat {
     pub published: u64,
     /// Durable psyncs of all its writers.
     pub psyncs: u64,
-    /// Of those, psyncs that recovery would apply if the writer died.
+    /// Psyncs that recovery would apply if the writer died.
     pub logged: Logged,
     /// When it was created.
     pub created: SystemTime,

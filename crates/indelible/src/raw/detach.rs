@@ -32,7 +32,7 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     }
 }
 
-/// By one change of the table per lane. If that fails, the next attach recovers the object.
+/// Changes the table once per lane. If that fails, the next attach recovers the object.
 pub(super) fn detach_of_view(addresses: impl IntoIterator<Item = usize>) {
     let mut writers = Vec::new();
     for address in addresses {

@@ -76,8 +76,8 @@ impl Producer {
     }
 
     /// Waits up to `timeout` until this message and all before it were taken out; returns whether
-    /// they were. A consumer that makes messages durable does so first
-    /// ([`Consumer::release`](super::Consumer::release)).
+    /// they were. A consumer makes messages durable before it [releases](super::Consumer::release)
+    /// them.
     ///
     /// # Errors
     /// `Gone`, `Forked`.

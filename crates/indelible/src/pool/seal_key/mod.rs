@@ -76,8 +76,8 @@ impl SealKey {
     }
 
     /// Adds the object's anchor: attaching a restored older state then fails
-    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)). From the first attach for writing on, the
-    /// object needs its anchor.
+    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)). The object needs
+    /// its anchor from the first attach for writing on.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
