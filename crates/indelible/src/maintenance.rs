@@ -204,8 +204,8 @@ pub fn repair(
     })
 }
 
-/// Upgrades the pool at `path` to this format, in place, after recovery; `dry_run` only tests it,
-/// in memory. Resumes an interrupted upgrade. Calls `progress(done, total)` now and then.
+/// Upgrades the pool at `path` to this format, in place; `dry_run` only tests it, in memory.
+/// Resumes an interrupted upgrade.
 ///
 /// # Errors
 /// `Held`: a program has the pool open. `Damaged`: the pool was not sound, and is unchanged.

@@ -231,7 +231,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         taken
     }
 
-    /// Moves all keys of another map into this one; of common keys the other's values stay.
+    /// Moves all keys of another map into this one; the other's values win.
     ///
     /// # Panics
     /// If the heap is full: only the key being moved is in neither map.

@@ -110,7 +110,7 @@ impl Heap {
     }
 
     /// Gives the record `name` another type, with these bytes, if it still has the bytes `old`. Its
-    /// block is freed; it must not be used any more.
+    /// block is freed.
     ///
     /// # Errors
     /// As for [`find_record`](Heap::find_record), and `HeapFull`: it is unchanged.
@@ -129,8 +129,8 @@ impl Heap {
         Ok(true)
     }
 
-    /// Drops the root `name`, of any type, with all its blocks, and makes it a record of these
-    /// bytes. Returns the number and bytes of freed blocks.
+    /// Drops the root `name`, with all its blocks, and makes it a record of these bytes. Returns
+    /// the number and bytes of freed blocks.
     ///
     /// # Errors
     /// `RootMissing`; `RootType` if its own blocks cannot be determined; `Untrusted`, `Damaged`,

@@ -328,12 +328,11 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// The root `name`, of type `T`. No thread stores to it: foreign bytes make wrong values at
-    /// worst.
+    /// The root `name`, of type `T`.
     ///
     /// # Errors
     /// `RootMissing`; `RootType`, with both layouts, if it is of another type; `Damaged`;
-    /// `ReadOnly` if a `T` has atomics: a reader's pages cannot be stored to.
+    /// `ReadOnly` if a `T` has atomics.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         self.value_of(name)
     }

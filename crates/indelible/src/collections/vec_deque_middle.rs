@@ -64,8 +64,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.mark(other..other + 1);
     }
 
-    /// Removes and returns a range's elements; the iterator's drop drops the rest. First makes the
-    /// queue contiguous.
+    /// Removes and returns a range's elements, of a queue made contiguous.
     ///
     /// # Panics
     /// If the range ends behind the queue.

@@ -73,8 +73,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.truncate(0);
     }
 
-    /// Removes and returns a range's elements; the iterator's drop drops the rest, and moves later
-    /// ones up.
+    /// Removes and returns a range's elements; later ones move up.
     ///
     /// # Panics
     /// If the range lies outside the vector.

@@ -27,7 +27,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 
     /// Drops each element that is the `same` as the last kept one; `same` gets the later one first.
-    /// A panic in it, or in a drop, leaves the rest.
     pub fn dedup_by(&mut self, mut same: impl FnMut(&mut T, &mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
         gap.vec.set_len(0);

@@ -98,7 +98,7 @@ impl Heap {
         self.error(operation, *error)
     }
 
-    /// Resizes a block, in place if possible. Its content stays, up to the smaller size.
+    /// Resizes a block, in place if possible.
     ///
     /// # Errors
     /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is unchanged.

@@ -139,7 +139,7 @@ impl Object {
 
 impl Heap {
     /// Addresses in the heap's blocks without meaning in the next run: see
-    /// [`Object::stray_pointers`]. With [`HeapOptions::audit`] each psync looks for them.
+    /// [`Object::stray_pointers`].
     ///
     /// # Errors
     /// `Damaged`; `Unsupported` without `/proc/self/maps`.

@@ -76,8 +76,7 @@ impl Heap {
 }
 
 impl Ticket<'_> {
-    /// Returns when everything stored before the [`commit`](Heap::commit) is durable; the first
-    /// waiting thread writes for all.
+    /// Returns when everything stored before the [`commit`](Heap::commit) is durable.
     ///
     /// # Errors
     /// As for [`Heap::psync_cut`]. A failed durable write is the error of each of its tickets.

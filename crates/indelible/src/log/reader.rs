@@ -34,9 +34,8 @@ pub struct LogRecord {
 }
 
 impl Pool {
-    /// Attaches the log `name` for reading from its first record, beside a writer, without space in
-    /// the pool. In a read-only pool the log is locked against appends instead
-    /// ([`LogReader::is_locked`]).
+    /// Attaches the log `name` for reading from its first record, beside a writer. In a read-only
+    /// pool the log is [locked](LogReader::is_locked) against appends instead.
     ///
     /// # Errors
     /// `RootType`: the object holds something else. `NotFound`, `WrongKey`, `Damaged`.

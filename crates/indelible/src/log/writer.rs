@@ -30,8 +30,7 @@ pub struct Log {
 }
 
 impl Pool {
-    /// Attaches the log `name` for appending; creates it if absent, with the key if one is given.
-    /// It grows as needed.
+    /// Attaches the log `name` for appending; creates it if absent.
     ///
     /// # Errors
     /// `RootType`: the object holds something else. `Damaged`; those of [`attach`](Pool::attach)

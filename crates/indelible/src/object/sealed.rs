@@ -154,8 +154,8 @@ impl Pool {
     }
 
     /// Reseals a detached, sealed object by a new key, which `seals` open, each in its present
-    /// slot; all other slots are emptied. The first of `seals` opens the object. `progress` gets
-    /// the pages done, and all. It temporarily needs the object's space twice.
+    /// slot; all other slots are emptied. The first of `seals` opens the object. It temporarily
+    /// needs the object's space twice.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.
@@ -229,8 +229,7 @@ impl Pool {
     }
 
     /// Accepts the object's present state as the newest, whatever `seal`'s
-    /// [anchor](SealKey::anchored) was told. Without an anchor in `seal`, the object has none from
-    /// then on.
+    /// [anchor](SealKey::anchored) was told; without one, the object loses its anchor.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed), except those of the anchor's record. `Io`:

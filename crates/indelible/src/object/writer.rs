@@ -224,9 +224,8 @@ impl Object {
         }
     }
 
-    /// Makes all stores since the last psync durable, as one step: after `Ok` all survive any
-    /// crash; if the process dies before, all or none do. Costs a scan, a comparison per dirty
-    /// page, and one durable write.
+    /// Makes all stores since the last psync durable, as one step: if the process dies before it
+    /// returns, all or none survive.
     ///
     /// # Errors
     /// `NoSpace`, `NoRoom`: nothing is lost; call again. `Gone`: the pool's file was truncated or

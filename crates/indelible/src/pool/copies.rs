@@ -75,7 +75,7 @@ impl Pool {
     }
 
     /// As [`snapshot`](Pool::snapshot), of several objects (name, name of the snapshot) as of one
-    /// moment: all are made or none.
+    /// moment.
     ///
     /// # Errors
     /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, for more than fit into one change of the

@@ -7,9 +7,8 @@ use crate::sys::pagemap::{Pagemap, Region, Seek};
 const REGIONS: usize = 1024;
 
 impl Stat {
-    /// Upper bound of the bytes that the object's writer stored to since its last psync; with
-    /// tracking by `mprotect` or `explicit`, since it mapped them. `None`: no writer, no right to
-    /// trace it, or no support by the kernel.
+    /// Upper bound of the bytes that the object's writer stored to since its last psync. `None`: no
+    /// writer, no right to trace it, or no support by the kernel.
     #[must_use]
     pub fn dirty_bytes(&self) -> Option<u64> {
         let process = self.holder.filter(|_| matches!(self.state, State::Writing | State::Persisting))?;

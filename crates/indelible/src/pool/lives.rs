@@ -99,8 +99,7 @@ impl Pool {
         self.about("tie", name, tied)
     }
 
-    /// As [`tie_to_process`](Pool::tie_to_process), to the calling thread: the object goes when the
-    /// thread or the process ends.
+    /// As [`tie_to_process`](Pool::tie_to_process), to the calling thread.
     ///
     /// # Errors
     /// As for [`tie_to_process`](Pool::tie_to_process). `Unsupported`: the thread is ending.

@@ -47,7 +47,7 @@ impl Pool {
     }
 
     /// Makes durable the on-demand commits that dead processes left in memory; returns the number
-    /// of objects that had some.
+    /// of such objects.
     ///
     /// # Errors
     /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or unreadable: see

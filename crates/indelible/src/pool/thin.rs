@@ -142,9 +142,8 @@ fn moment(text: &str) -> Option<Moment> {
 }
 
 impl Pool {
-    /// Unattached snapshots that a retention policy does not keep, oldest first:
-    /// [`thin`](Pool::thin) destroys these. Only snapshots named after object and time, as by `pmo
-    /// snapshot`, count.
+    /// Snapshots that [`thin`](Pool::thin) destroys, oldest first. Only snapshots named after
+    /// object and time, as by `pmo snapshot`, count.
     ///
     /// # Errors
     /// `NotFound`; those of the table.

@@ -47,8 +47,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         self.name
     }
 
-    /// The variable in a pool's statics, set to its initial value, in a transaction of its own, at
-    /// first use.
+    /// The variable in a pool's statics, set to its initial value at first use.
     ///
     /// # Errors
     /// `RootType` if there is one of this name and another type, with the first difference;
@@ -111,8 +110,7 @@ impl<T> std::fmt::Debug for Persistent<T> {
 }
 
 impl Pool {
-    /// The pool's persistent variables: the heap of its object `statics`, made if missing. One
-    /// process has it at a time.
+    /// The pool's persistent variables: the heap of its object `statics`, made if missing.
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap).

@@ -14,10 +14,8 @@ use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Keeps a record of a sealed object out of reach of an attacker with the pool. The record is a
-/// line of at most 250 bytes, and no secret.
-///
-/// A key with an anchor ([`SealKey::anchored`](crate::SealKey::anchored)) attaches the object.
+/// Keeps a record of a sealed object out of reach of an attacker with the pool: a line of at most
+/// 250 bytes, and no secret.
 pub trait Anchor: std::fmt::Debug + Send + Sync {
     /// The newest record; `None`: none yet.
     ///

@@ -65,8 +65,8 @@ impl SealKey {
         SealKey::passphrase(had(source::text(path.as_ref()))?)
     }
 
-    /// Sets the cost of slots made with this passphrase. A slot that asks for more than 256 MiB, or
-    /// for five times the default work, opens only by a passphrase of that cost.
+    /// Sets the cost of slots made with this passphrase. A much costlier slot opens only by a
+    /// passphrase of that cost.
     ///
     /// # Errors
     /// `Sealed`: it is no passphrase, or the cost is out of bounds: 1 GiB, 16 passes and 16 lanes.
@@ -123,8 +123,8 @@ impl SealKey {
         SealKey { key: self.key.verified_by(key.0), ..self }
     }
 
-    /// Slots made with this key are refused from `expires` on, with label and date. An object has
-    /// at least one key that does not expire.
+    /// Slots made with this key are refused from `expires` on. An object has at least one key that
+    /// does not expire.
     ///
     /// Encryption knows no clock: to end an owner's access, remove the slot and [rotate the
     /// object's key](crate::Pool::reencrypt).
