@@ -368,6 +368,7 @@ mod tests {
         let words = self::words("struct list", (48, 8), &fields);
         // The first pointer, the array's four with one number, and the one with a target.
         assert!(words.starts_with(&format!("{own}-> 2 node:24:8 {{")), "{words}");
+        // A type of its own, as in C++.
         let far =
             leaked("far pointer", 8, 6, vec![Field { nested: Some(node), ..field("target", "", 0, 24) }]);
         assert!(described(far).unwrap().starts_with("far void -> 0 node:24:8 {"));

@@ -128,6 +128,7 @@ pub fn import(from: &Path, pool: &Pool, object: &str) -> Result<u64, CopyError> 
     let made = fill(pool, &unfinished, length, first.as_slice().chain(file), from)
         .and_then(|()| Ok(pool.rename(&unfinished, object, b"")?));
     if made.is_err() {
+        // The failure that is reported is the first.
         let _ = pool.destroy(&unfinished);
     }
     made.map(|()| length)

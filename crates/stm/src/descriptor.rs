@@ -86,6 +86,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if !M::BESIDE_OTHERS {
             IN_TRANSACTION.with(|inside| inside.set(true));
         }
+        // Actions of a transaction whose sink panicked.
         self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
         self.lost = None;

@@ -163,6 +163,7 @@ impl Backing {
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
+        // It is as long as it states, and states at least the requested length.
         let stated = header::length(&page).filter(|stated| longer && *stated >= self.len);
         let len = stated.unwrap_or(self.len);
         match header::differs(&page, identity, len) {

@@ -10,6 +10,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// leaves the rest.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let bounds = self.tree.bounds();
+        // At most one look per key, also with an inconsistent order.
         let mut left = self.tree.len();
         let mut edge = (left > 0).then(|| Edge::end(&self.tree, &bounds, false));
         while let Some(here) = edge.as_mut().filter(|_| left > 0) {

@@ -221,6 +221,7 @@ impl<'h, T: Persist<'h>> Deref for PRc<'h, T> {
 impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
     fn drop(&mut self) {
         match PRc::owners(self) {
+            // Damage: there may be other owners.
             0 => {}
             1 => {
                 self.set_owners(0);

@@ -74,6 +74,7 @@ impl Turn {
             // Waiting for itself would never end.
             Passed::Held(held) if held & !WAITERS == me() => Passed::Own,
             Passed::Held(held) => {
+                // If this fails, the wait finds another value and ends at once.
                 let (known, told) = (Ordering::SeqCst, held | WAITERS);
                 let _ = self.held.compare_exchange(held, told, known, known);
                 Passed::Held(told)

@@ -114,6 +114,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         if self.registers {
             self.tables.register(PageRange::new(self.pages, pages))?;
         }
+        // A known chunk's new absent pages need protection, too.
         let shared = self.pages > 0 && self.chunks.is_known(self.pages - 1);
         let protected = match (filled, shared) {
             (true, _) => pages,

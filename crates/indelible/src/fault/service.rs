@@ -238,6 +238,7 @@ impl Service {
                 Err(e) => match e.raw_os_error() {
                     Some(libc::EAGAIN) => {}
                     Some(libc::EEXIST) => {
+                        // The page also answers another thread's fault.
                         let _ = self.uffd.wake(addr + done, PAGE);
                         done += PAGE;
                     }

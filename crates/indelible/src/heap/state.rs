@@ -118,6 +118,7 @@ impl Shared {
         let mut inner = self.lock();
         inner.closed = true;
         inner.idle.clear();
+        // First: spans in an inbox cannot go to another heap.
         inner.caches.iter().for_each(|cache| cache.clear());
         for span in std::mem::take(&mut inner.spans) {
             inner.forget(self, span);

@@ -71,6 +71,7 @@ fn psync_cut(
     others: &mut dyn Bystanders,
     fixed: impl FnOnce(),
 ) -> Result<(), Cause> {
+    // Waits for a hold of an object before stores are held up.
     let psync = Psync::begin(writers)?;
     for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
         tracked.be_ready()?;

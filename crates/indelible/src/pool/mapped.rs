@@ -56,6 +56,7 @@ impl Inner {
     /// none.
     pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
+        // Its pages are elsewhere, or encrypted: none is touched through a mapping.
         if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }

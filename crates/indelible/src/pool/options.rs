@@ -369,6 +369,7 @@ impl PoolOptions {
         let replace = exists && (self.force || !path.is_file());
         let options =
             media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };
+        // A page more, for the copy of the superblock.
         Ok(media::create(path, len.saturating_add(PAGE as u64), &options)?)
     }
 

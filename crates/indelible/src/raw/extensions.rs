@@ -187,6 +187,7 @@ pub unsafe fn extend<E: From<Error>>(
         return Err(ByAddress::error(home, cursor.missing()).into());
     }
     ByAddress::writable(home)?;
+    // Sixteen bytes are the largest alignment of fields.
     let mut values = vec![0_u128; of.size.div_ceil(size_of::<u128>())];
     initial(values.as_mut_ptr().cast())?;
     let write = |at: *mut u8| {

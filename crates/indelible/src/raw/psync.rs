@@ -108,6 +108,7 @@ pub unsafe fn revert(address: *const u8) -> Result<()> {
 }
 
 fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<()> {
+    // In the order of addresses, against deadlocks.
     let mut found = BTreeMap::new();
     for address in addresses {
         let attachment = find(operation, address.addr())?;

@@ -105,6 +105,7 @@ fn replace(addr: usize) -> bool {
     let covers = |slot: &&Slot| {
         let end = slot.end.load(Ordering::SeqCst);
         let start = slot.start.load(Ordering::SeqCst);
+        // Unless the slot became another range's in between.
         end == slot.end.load(Ordering::SeqCst)
             && (start..end).contains(&addr)
             && !fork::is_stale(slot.generation.load(Ordering::SeqCst))

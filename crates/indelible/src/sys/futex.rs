@@ -72,6 +72,7 @@ pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duratio
 }
 
 pub(crate) fn wake(word: &AtomicU32, most: u32) -> io::Result<usize> {
+    // The kernel's number is signed.
     Ok(futex::wake(word, Flags::empty(), most.min(i32::MAX as u32))?)
 }
 

@@ -19,6 +19,7 @@ fn parse(line: &str) -> Option<Mapped> {
     let (range, rest) = line.split_once(' ')?;
     let (from, to) = range.split_once('-')?;
     let address = |text: &str| usize::from_str_radix(text, 16).ok();
+    // Permissions, offset, device and inode precede the name, which may contain blanks.
     let mut parts = rest.splitn(5, ' ');
     let permissions = parts.next()?;
     let name = parts.nth(3).unwrap_or("").trim_start();

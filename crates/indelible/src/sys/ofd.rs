@@ -19,6 +19,7 @@ fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: range(start)?,
         l_len: range(len)?,
+        // The kernel refuses such locks otherwise.
         l_pid: 0,
     })
 }

@@ -160,6 +160,7 @@ impl Tpm {
         bytes.extend_from_slice(&((HEADER + body.len()) as u32).to_be_bytes());
         bytes.extend_from_slice(&command.to_be_bytes());
         bytes.extend_from_slice(body);
+        // A device takes a command as a whole.
         self.device.write_all(&bytes)?;
         let answer = self.answer()?;
         match number(&answer[6..])? {

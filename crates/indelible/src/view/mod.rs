@@ -70,6 +70,7 @@ impl View {
         let header = SLOTS.header(slots);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
+            // No caller keeps an object that is no view.
             drop(object);
             let _ = pool.destroy(name);
             return Err(error);

@@ -103,6 +103,7 @@ impl AttachedView {
         };
         let told = env::var(RESUME).ok().map(|told| parse(&told)).transpose()?;
         let pool = Pool::open(path)?;
+        // Before the first of them is attached, and recovered.
         let objects = left(&pool, name)?;
         let view = AttachedView::attach_in(&pool, name, &contexts)?;
         let resumed = match told {
@@ -121,6 +122,7 @@ impl AttachedView {
 fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
     let mut objects = Vec::new();
     for slot in View::read(pool, view)? {
+        // A missing object is an error of its use.
         let Ok(stat) = pool.stat(&name_of(&slot.target)) else { continue };
         if stat.needs_recovery || stat.gone {
             let (psyncs, in_use, gone) = (stat.psyncs, stat.needs_recovery, stat.gone);

@@ -260,6 +260,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_by_what_is_touched() {
         bounded(Transfers::SHIPPED.with_combine(8 << 10));
+        // Too slow for an interpreter.
         if !cfg!(miri) {
             bounded(Transfers::SHIPPED);
         }
@@ -268,6 +269,7 @@ mod tests {
     fn bounded(transfers: Transfers) {
         let medium = VolatileMedium::with_transfers(0, transfers);
         let mut combiner = WriteCombiner::new(&medium);
+        // Repeated lines take no more memory.
         for round in 0..100 {
             (0..8).for_each(|page| combiner.put(page * PAGE, &[round; L]));
             assert!(!combiner.is_full() && (combiner.pages.len(), combiner.lines.len()) == (8, 8));

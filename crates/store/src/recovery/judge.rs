@@ -150,6 +150,7 @@ pub(super) fn judge_from(
 
 /// Evidence of psyncs that the lane lacks: the progress line counts only durable batches.
 fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
+    // Recovery rewrites a damaged line.
     let line = object.located.progress(view.seed).ok()?;
     let (counted, found) = (line.psyncs.get(), object.standing.psyncs);
     if counted <= found || Mutant::AppliedIgnored.is_on() {

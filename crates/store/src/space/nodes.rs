@@ -33,6 +33,7 @@ impl Nodes {
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= self.limit {
+            // Leaves in use return.
             kept.retain(|_, node| node.level.get() > 0);
             if kept.len() > self.limit / 2 {
                 kept.clear();

@@ -68,6 +68,7 @@ impl Store {
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Upgraded> {
+        // A dry run without locks may see changes; then it fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
         lanes_are_free(&**device)?;
         if dry_run {
@@ -136,6 +137,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
             Err(SlotFault::Upgrading) if begun.is_none_or(|begun| begun.sequence < read.sequence) => {
                 begun = Some(read);
             }
+            // An invalid slot of format 1.
             Err(SlotFault::Version(v1::VERSION)) if read.length.get() > medium.len() => {
                 faults.push((SlotFault::Geometry, read));
             }

@@ -33,6 +33,7 @@ impl TableTransaction<'_> {
         entry.created = U64::new(now);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
         (entry.binding, entry.pid, entry.boot) = Default::default();
+        // Verifiers of keys depend on the ID.
         keys.keep_keys(&mut entry);
         for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
             entry.set(flag, true);

@@ -259,6 +259,7 @@ impl TableTransaction<'_> {
             return Ok(object.entry.extent_len());
         }
         let Layer { based, own, .. } = self.layer(&object.entry, &|_, _| {})?;
+        // Bits beyond mean nothing.
         let marked = own.own().take_while(|page| *page < based).count() as u64;
         Ok((object.entry.pages.get() - based + marked) * PAGE)
     }

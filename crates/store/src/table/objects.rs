@@ -207,6 +207,7 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
+        // Hidden only until whole.
         let placed = !hidden || sealed.is_some();
         let (address, reserved) =
             if placed { self.take_addresses(pages * PAGE, how)? } else { (0, pages * PAGE) };
@@ -329,6 +330,7 @@ impl TableTransaction<'_> {
     fn take_slot(&mut self) -> Result<u64> {
         if self.root.free_slot.get() == 0 {
             let page = self.take_fresh_page()?;
+            // For progress lines: see `format::entry`.
             let line = |offset: u64| offset / LINE;
             let own = ((1_u64 << line(entry::SIZE)) - 1) & !((1 << line(PROGRESS)) - 1);
             let progress =

@@ -44,6 +44,7 @@ pub fn tied_to(medium: &dyn Medium, seed: u64, entry: &Entry) -> Result<Vec<Id>>
     if !entry.has(FLAG_TIED) {
         return Ok(Vec::new());
     }
+    // At most what a verified entry has.
     let mut list = vec![[0; 16]; entry.tie_count.get().min(TIES_MAX) as usize];
     medium.read(entry.ties.get() * PAGE, list.as_flattened_mut())?;
     if checksum(seed, &[&entry.id, list.as_flattened()]) != entry.ties_sum.get() {

@@ -145,6 +145,7 @@ impl Slot {
                     let second = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
                     let _ = futex::wait(&self.state, futex::Flags::PRIVATE, ASKED, Some(&second));
                 }
+                // Free: the range has another owner.
                 _ => return Verdict::Foreign,
             }
         }

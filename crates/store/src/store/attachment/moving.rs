@@ -41,6 +41,7 @@ impl Writer {
                 return Err(error);
             }
             Err(error) => {
+                // Memory shows one of the extents.
                 self.former.push(former);
                 return Err(error);
             }

@@ -33,6 +33,7 @@ impl Writer {
             })
         });
         if let Err(error) = renamed {
+            // The next attach tries again.
             let _ = self.finish_rename();
             return Err(error);
         }

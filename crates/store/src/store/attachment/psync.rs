@@ -86,6 +86,7 @@ impl Writer {
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
         if !(start..end).contains(&target) {
+            // A bitmap; its pages have space.
             return Ok(());
         }
         let len = len.min(end - target);

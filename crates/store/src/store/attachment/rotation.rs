@@ -23,6 +23,7 @@ impl Writer {
         let (hidden, object_lock) = store.create_lender(entry.pages.get(), entry.has(FLAG_SPARSE))?;
         let (target, sparse) = (hidden.entry.primary_offset(), entry.has(FLAG_SPARSE));
         let medium = store.latch.enter();
+        // The attachment keeps the object and its bases.
         let rotated = sealed.rotate(
             &self.object,
             owners,
@@ -45,6 +46,7 @@ impl Writer {
         let (object, tree) = store.unless_left(moved)?;
         self.object = object;
         sealed.follow(tree);
+        // It owns all pages.
         self.take_layers(None);
         self.backed.clear();
         Ok(())

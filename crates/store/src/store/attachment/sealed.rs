@@ -123,6 +123,7 @@ impl Reader {
         let asked = *self.asked();
         let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
+            // The bytes may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
         let sealed = self.sealed.insert(opened?);
@@ -251,6 +252,7 @@ impl Writer {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let changing = self.change()?;
         let mut page = sealed.key_page(&self.object)?;
+        // Deriving a key takes long.
         drop(changing);
         let out = change(&mut page, unlocked.key())?;
         self.psync_key_page(page.bytes())?;

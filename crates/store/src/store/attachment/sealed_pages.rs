@@ -113,6 +113,7 @@ impl SealedPages {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
         if !unlocked.is_for(&key_page) {
+            // Another object or another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
@@ -138,6 +139,7 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let seal = loop {
             match seals.tree.page_seal(page, &mut read) {
+                // The node may have moved.
                 Err(StoreError::Seal(SealError::Broken { .. })) if seals.moving => {}
                 seal => break seal?,
             }

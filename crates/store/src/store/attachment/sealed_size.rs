@@ -65,12 +65,14 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
+            // The new size is durable; the next resize or attach frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }
         let moving = self.sealed.as_ref().map(SealedPages::moving);
         let moved = self.extend(size, Way::Alone);
         drop(moving);
+        // The header still has the old size.
         self.size_as_sealed();
         let moved = moved?;
         self.seal_size(size)?;

@@ -39,6 +39,7 @@ impl Store {
             if now.is_some_and(|now| same(&now, &found)) {
                 return self.still(found, held).map(Some);
             }
+            // It was detached, or moved.
             drop(held);
             self.apply_locks.pause(lane, &mut deadline)?;
         }

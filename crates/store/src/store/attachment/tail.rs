@@ -183,6 +183,7 @@ impl Ahead<'_> {
         loop {
             let mut log = self.go_back();
             scan_beside(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
+            // The writer changes that line in each psync.
             let any = !self.unproven.is_empty();
             if any && (Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)?) {
                 self.prove(u64::MAX);

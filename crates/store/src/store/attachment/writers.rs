@@ -56,6 +56,7 @@ impl Writers<'_> {
             let moved = store.update(|table| {
                 object = table.entry(object.offset)?;
                 store.bind(table, &mut object, lane.index)?;
+                // No revision comes before the object is on the lane.
                 writer.read_on(lane, lane.newest_revision()?);
                 Ok(())
             });

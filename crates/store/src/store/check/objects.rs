@@ -166,6 +166,7 @@ impl Survey {
     fn mentions(&mut self) -> Vec<Mention> {
         let mut all = Vec::new();
         for &((hash, low), offset) in &self.trees[TreeId::Names as usize].slots {
+            // A key that contradicts its value cannot be found by name.
             let hash = (low == offset).then_some(hash);
             all.push(Mention { offset, hash, id: None });
         }

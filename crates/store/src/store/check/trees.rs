@@ -81,6 +81,7 @@ impl Walk<'_, '_, '_> {
             return self.leaf(offset, slots, low, high);
         }
         for (index, slot) in slots.iter().enumerate() {
+            // The search ignores an inner node's first key.
             let from = if index == 0 { low } else { slot.key() };
             let to = slots.get(index + 1).map(Slot::key).or(high);
             if from < low || to > high.or(to) || to.is_some_and(|to| to <= from) {

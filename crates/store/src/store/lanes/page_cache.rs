@@ -207,6 +207,7 @@ impl PageCache {
                     spare = cached.pending.leading_zeros() as usize * LINE as usize;
                     piece.extend_from_slice(&cached.bytes.0);
                 }
+                // From the first to the last pending line.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
                     if let Some(cached) = self.pages.get_mut(page) {
@@ -284,6 +285,7 @@ mod tests {
         let medium = VolatileMedium::new(4 * P);
         let mut cache = PageCache::new();
         cache.keep(P, zeros());
+        // The middle page is cached.
         let run = vec![7; 3 * P as usize];
         cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
         assert_eq!(read(&medium, 0, P as usize), filled(7));
@@ -327,10 +329,12 @@ mod tests {
             assert_eq!(seen, model(offset, len), "{offset}");
         }
         assert_eq!([0, P, 2 * P].map(|page| cache.get(page).unwrap().1.count_ones()), [1, 64, 3]);
+        // Pending lines stay pending after a read.
         let mut image = Box::new(PageImage(filled(9)));
         cache.amend(2 * P, &mut image.0);
         cache.keep(2 * P, image);
         assert_eq!(cache.get(2 * P).unwrap().1, u64::MAX);
+        // A longer run is not worth caching.
         cache.apply(&medium, [(5 * P, &[4; 2048][..])].into_iter()).unwrap();
         assert!(cache.get(5 * P).is_none());
         assert_eq!(read(&medium, 5 * P, 2048), [4; 2048]);

@@ -284,6 +284,7 @@ impl WriterLane {
             }
             Err(error) => {
                 state.lane.not_written(turn);
+                // Only the first learns the cause.
                 let others = std::iter::repeat_with(|| Err(StoreError::Poisoned));
                 std::iter::once(Err(error)).chain(others).take(batches.len()).collect()
             }

@@ -67,6 +67,7 @@ impl ObjectLocks {
         let writer = true;
         let recorded = (object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
+        // A pid is meaningful only there.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
             return Holder::Process { process: self.device.process(pid), writer };
         }

@@ -158,6 +158,7 @@ impl Store {
             // Given back after publication.
             Ok((Found::All(out), locks, recovered))
         };
+        // Under the table's lock, so that no process sees a reader.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

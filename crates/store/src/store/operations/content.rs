@@ -30,6 +30,7 @@ impl Store {
             self.reap()?;
             let Some(found) = self.view(|table| table.find_id(&id))? else {
                 match self.make_by_content(name, id, content) {
+                    // Another process was first.
                     Err(StoreError::Exists) if self.view(|table| table.find_id(&id))?.is_some() => continue,
                     made => return made.map(|made| (made, true)),
                 }

@@ -48,6 +48,7 @@ impl Store {
         let bases = self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
+                // An object's second snapshot rests on its first.
                 *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;

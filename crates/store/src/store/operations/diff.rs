@@ -85,6 +85,7 @@ impl Store {
             let difference = self.diff_held(older, newer, key, &mut readers);
             let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
             for reader in readers {
+                // The next `reap` removes what is left.
                 let _ = self.end_snapshot(reader);
             }
             match current {

@@ -155,6 +155,7 @@ impl Store {
             }
             None => (None, Others::default()),
         };
+        // A later checkpoint leaves its batches in the progress line.
         let found = match stale {
             Some(lane) => lanes.of(self, table, lane, object)?,
             None => None,
@@ -169,6 +170,7 @@ impl Store {
         let abandoned = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
         let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
+        // A detached object's line is current.
         let settled = held.is_none() && !object.is_bound();
         let now = match object.progress(self.seed) {
             Ok(line) if settled => Standing::in_line(&line),

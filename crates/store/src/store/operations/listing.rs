@@ -18,6 +18,7 @@ impl Store {
     pub fn entries(&self) -> Result<Vec<u64>> {
         self.view(|table| {
             let count = table.root.trees[TreeId::Names as usize].count.get();
+            // A damaged root may count more than there are.
             let mut all = Vec::with_capacity(count.min(1 << 24) as usize);
             table.walk(TreeId::Names, &mut |_, level, slots| {
                 if level == 0 {

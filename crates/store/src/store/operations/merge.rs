@@ -49,6 +49,7 @@ impl Pair {
             let lower = table.base(&upper)?;
             chain.push(lower);
             if lower.entry.users.get() != 1 {
+                // Others see it, and all below.
                 break;
             }
             if !lower.entry.has(FLAG_HIDDEN) || table.is_tied(&lower)? || top && live {
@@ -179,6 +180,7 @@ impl Store {
             Ok((!object.entry.has(FLAG_BASE) && Pair::find(table, &object, live)?.is_some()).then_some(live))
         })?;
         let Some(live) = found else { return Ok(None) };
+        // Its lock, if unlocked.
         let own = match live {
             true => None,
             false => {

@@ -183,6 +183,7 @@ impl Store {
         while let Some(object) = left.take() {
             left = self.update_then(
                 |table| {
+                    // The slot may be another's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
                     if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
                         return Ok(None);

@@ -115,6 +115,7 @@ impl Store {
 
     /// The object is held exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
+        // A shrink may have left bytes.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
         // The last page may be the base's: a copy drops bytes behind the end.

@@ -151,6 +151,7 @@ impl Store {
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
+        // It holds in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
@@ -181,6 +182,7 @@ impl Store {
             entry.set(FLAG_FOREIGN, true);
             return self.revive_in(kept, &mut |_| Ok(entry), (ANY.start, ANY.len), boot);
         }
+        // A snapshot owns none.
         entry.set(FLAG_FOREIGN, entry.has(FLAG_BASE));
         let placed = &mut |table: &mut TableTransaction<'_>| {
             let (address, reserved) = table.free_addresses(kept.size, kept.reserved)?;

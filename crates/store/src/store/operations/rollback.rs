@@ -25,6 +25,7 @@ impl Store {
     /// `ObjectReadOnly`; `NoRoom` for a larger snapshot; `NoAddresses`. Nothing has changed then.
     pub fn rollback(self: &Arc<Self>, name: &str, snapshot: &str, key: Key<'_>) -> Result<()> {
         self.reap()?;
+        // Before a needless recovery.
         self.view(|table| snapshot_of(table, &table.object(name)?, snapshot, key))?;
         let (object, object_lock) = self.take_to_roll_back(name, snapshot, key)?;
         let unused = self.update_then(
@@ -36,6 +37,7 @@ impl Store {
                 Ok((object, unused))
             },
             |(left, unused)| {
+                // Its ties stay.
                 let (bitmap, len) = left.bitmap();
                 self.give_back(bitmap, len);
                 self.give_back(left.entry.primary_offset(), left.entry.extent_len());
@@ -96,6 +98,7 @@ impl Store {
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
+        // Freed space may still be needed.
         if Mutant::BitmapGivenUp.is_on() {
             table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
         }

@@ -31,6 +31,7 @@ impl Store {
         let sparse = object.entry.has(FLAG_SPARSE);
         let used = virgin.saturating_sub(start).min(len);
         if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
+            // A barrier would wait for others' writes.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
         if !Mutant::NoZeroing.is_on() {
@@ -63,6 +64,7 @@ pub(in crate::store) fn claimed(
     len: u64,
 ) -> Result<()> {
     if let Err(ReserveError::NoSpace) = result {
+        // Space never allocated is known to read as zeros.
         medium.zero(start, len)?;
     }
     Ok(result?)

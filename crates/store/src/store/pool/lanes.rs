@@ -161,6 +161,7 @@ impl Store {
                     Err(error) => return Err(error),
                 },
                 Ok(None) => unused = unused.or(Some(index)),
+                // Check reports it.
                 Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -230,6 +231,7 @@ impl Store {
         let has = lane.capacity();
         let is_idle = lane.bound.load(Ordering::Relaxed) == 0 && !lane.is_poisoned();
         if is_idle && has > len && has > space.free / 8 {
+            // It stays without room.
             let _ = self.exchange_lane(lane, changing, len);
         }
     }

@@ -36,6 +36,7 @@ pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<(
     let size = size_of::<Superblock>() as u64;
     let fits = offset.checked_add(size).is_some_and(|end| end <= medium.len());
     if fits && read_struct::<Superblock>(medium, offset)?.magic == MAGIC {
+        // Its block was written.
         medium.write_durable(offset, &[0; size_of::<Superblock>()])?;
     }
     Ok(())

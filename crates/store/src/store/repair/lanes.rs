@@ -27,6 +27,7 @@ impl SettledRepair<'_> {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
+            // The next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -134,6 +135,7 @@ impl SettledRepair<'_> {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
+        // A lane's former extent may look like it: the newest counts.
         let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
         for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
             let len = end - offset;

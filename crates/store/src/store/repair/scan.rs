@@ -91,6 +91,7 @@ pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Ve
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(first, end) in ranges {
         let (first, end) = (first * PAGE, end * PAGE);
+        // Reported as lost.
         let _ = pages(medium, first, end, &mut |offset, page| {
             let headers = HEADERS.map(|copy| {
                 let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];

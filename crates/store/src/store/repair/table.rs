@@ -172,6 +172,7 @@ fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
             continue;
         }
         log.tail += LINE;
+        // The scan continues at a later batch's header.
         if log.fits(LINE) {
             let header: batch::Header = read_struct(medium, log.position())?;
             let (sequence, room) = (header.sequence.get(), end - log.position());

@@ -240,6 +240,7 @@ impl Commits {
         }
         let joins = !state.queue.is_taken(sequence);
         state.company.arrive(joins);
+        // See invariant 3.
         let (mut state, outcome) = loop {
             if state.queue.is_durable(sequence) {
                 break (state, Ok(()));
