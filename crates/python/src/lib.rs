@@ -26,6 +26,7 @@ mod patience;
 mod pool;
 mod pool_calls;
 mod process;
+mod progress;
 mod psync;
 mod rights;
 mod seal_key;

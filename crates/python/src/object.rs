@@ -189,6 +189,11 @@ impl Object {
         self.attachment.leave(py, !exception.is_none())
     }
 
+    /// A table for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("indelible._notebook")?.getattr("attached")?.call1((slf,))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> String {
         let name = &self.attachment.name;
         match self.size(py) {

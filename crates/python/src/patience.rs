@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
 /// After such a time a wait looks for signals, such as Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A timeout in seconds; `None`: however long it takes.
 pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {

@@ -8,6 +8,7 @@ use crate::object::Object;
 use crate::options::{choice, options};
 use crate::patience;
 use crate::process;
+use crate::progress::Progress;
 use crate::seal_key::{SealKey, Slot, slot};
 use crate::stat::{fields, numbers};
 use crate::unsynced::{self, Opened};
@@ -203,41 +204,47 @@ impl Pool {
         self.with(py, "grow", |pool| pool.grow(size))
     }
 
-    /// Copies the state of an object's last psync, or a snapshot, to a pool. With `rebase`, to
-    /// other addresses, so that a process can have both: that needs an array, a dict, another heap
-    /// whose roots are described, or an object that is position-independent.
-    #[pyo3(signature = (name, other, copy, *, key = None, rebase = false))]
-    fn copy_to(
+    /// Copies the state of an object's last psync, or a snapshot, to a pool, and tells `progress`.
+    fn _copy_to(
         &self,
         py: Python<'_>,
-        name: &str,
+        names: (String, String),
         other: &Bound<'_, Pool>,
-        copy: &str,
         key: Option<&[u8]>,
         rebase: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let (to, key) = (other.get().get(py, "copy")?, key.unwrap_or_default());
-        self.with(py, "copy", |pool| match rebase {
-            true => pool.copy_rebased(name, key, &to, copy, &mut |_, _| {}),
-            false => pool.copy_to(name, key, &to, copy, &mut |_, _| {}),
-        })
+        let (name, copy) = (&*names.0, &*names.1);
+        let mut progress = Progress::new(progress);
+        let copy = |pool: &indelible::Pool| {
+            progress.run(|tell| match rebase {
+                true => pool.copy_rebased(name, key, &to, copy, tell),
+                false => pool.copy_to(name, key, &to, copy, tell),
+            })
+        };
+        self.with(py, "copy", copy)?
     }
 
-    /// Moves a detached object to another pool, with its identity and, unless `rebase`, addresses.
-    #[pyo3(signature = (name, other, *, key = None, rebase = false))]
-    fn move_to(
+    /// Moves a detached object to another pool, and tells `progress`.
+    fn _move_to(
         &self,
         py: Python<'_>,
         name: &str,
         other: &Bound<'_, Pool>,
         key: Option<&[u8]>,
         rebase: bool,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let (to, key) = (other.get().get(py, "move")?, key.unwrap_or_default());
-        self.with(py, "move", |pool| match rebase {
-            true => pool.move_rebased(name, key, &to, &mut |_, _| {}),
-            false => pool.move_to(name, key, &to, &mut |_, _| {}),
-        })
+        let mut progress = Progress::new(progress);
+        let move_ = |pool: &indelible::Pool| {
+            progress.run(|tell| match rebase {
+                true => pool.move_rebased(name, key, &to, tell),
+                false => pool.move_to(name, key, &to, tell),
+            })
+        };
+        self.with(py, "move", move_)?
     }
 
     /// Declares whether a detached object is free of its own addresses. Nothing checks that.
@@ -406,8 +413,9 @@ impl Pool {
     }
 
     /// Removes remains of deleted snapshots and copies; returns objects removed and bytes copied.
-    fn _collect(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        let done = self.with(py, "collect", |pool| pool.collect(&mut |_, _| {}))?;
+    fn _collect(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<(u64, u64)> {
+        let mut progress = Progress::new(progress);
+        let done = self.with(py, "collect", |pool| progress.run(|tell| pool.collect(tell)))??;
         Ok((done.removed, done.copied))
     }
 

@@ -73,6 +73,8 @@ pool.dict("d").update({"a": 1}, b=2)
 pool.dict("d") | [("a", 1)]  # wrong
 total: str = pool.transactional("t").transaction(lambda tx: 3)  # wrong
 names: Mapping[str, object] = pool
+pool.copy_to("w", pool, "c", progress="yes")  # wrong
+pool.collect(progress=1.5)  # wrong
 size: int = pool.info()["length"]
 """
 

@@ -358,6 +358,11 @@ def test_objects_and_arrays_are_tables_in_a_notebook(pool: indelible.Pool) -> No
     assert rows[0] == ["array of int64, shape (2,), with changes that are not psynced"]
     assert rows[2][3] == "W" and rows[3] == ["Array([5, 0])"]
     assert array[[0, 1]]._repr_html_() is None and (array + 1)[()].shape == (3,)
+    pool.create("<raw>", 8192)
+    raw = pool.attach("<raw>")
+    assert _Cells(raw._repr_html_() or "").rows == [["bytes"], heads, row("<raw>")]
+    raw.close()
+    assert raw._repr_html_() is None
     bank = pool.transactional("bank", 4, "i8")
     rows = _Cells(bank._repr_html_() or "").rows
     assert rows[0] == [f"transactional array: {bank._layout}"] and rows[2] == row("bank")

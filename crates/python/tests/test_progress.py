@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import gc
+import signal
 import sys
-from typing import Any
+from pathlib import Path
 
 import indelible
 import numpy as np
 import pytest
-from conftest import not_tested
+from conftest import MIB, not_tested
 
 
 def test_a_function_is_told_of_progress_and_may_end_the_call(pool: indelible.Pool) -> None:
@@ -49,3 +50,79 @@ def test_a_line_is_shown_without_tqdm_and_a_bar_with_it(
     assert "checkpoint 'two'" in capsys.readouterr().err
     saved.save("three", {"w": np.ones(1000)})
     assert capsys.readouterr().err == ""
+
+
+def test_copies_moves_and_collections_tell_progress_and_end_by_an_exception(
+    pool: indelible.Pool, tmp_path: Path
+) -> None:
+    with pool:
+        pool.array("w", 3 << 19)[:] = 7
+    pool = indelible.open(pool.path)
+    other = indelible.open(tmp_path / "other.pmo", 64 * MIB)
+    told: list[tuple[int, int]] = []
+    pool.copy_to("w", other, "c", progress=lambda *at: told.append(at))
+    assert len(told) > 5 and told == sorted(set(told)) and told[-1][0] == told[-1][1] > 12 << 20
+    free = other.info()["free"]
+
+    def enough(done: int, _total: int) -> None:
+        if done > 4 << 20:
+            raise TimeoutError("it takes too long")
+
+    for end in (
+        lambda: pool.copy_to("w", other, "d", progress=enough),
+        lambda: pool.copy_to("w", other, "d", rebase=True, progress=enough),
+        lambda: pool.move_to("w", other, progress=enough),
+    ):
+        with pytest.raises(TimeoutError, match="it takes too long"):
+            end()
+        assert list(pool) == ["w"] and list(other) == ["c"]
+    other.collect()
+    assert other.info()["free"] == free
+    pool.snapshot("w", "s")
+    assert pool.array("w")[0] == 7
+    gc.collect()
+    pool.create_from("s", "again")
+    pool.remove("s")
+    told.clear()
+    with pytest.raises(ZeroDivisionError):
+        pool.collect(progress=lambda done, _total: done // 0)
+    pool.collect(progress=lambda *at: told.append(at))
+    assert told and told[-1][0] == told[-1][1] == len(told)
+    pool.move_to("w", other, progress=lambda *at: told.append(at))
+    assert "w" not in pool and (other.array("w") == 7).all() and told[-1][1] > 12 << 20
+
+
+def test_ctrl_c_ends_a_copy(pool: indelible.Pool, tmp_path: Path) -> None:
+    with pool:
+        pool.array("w", 1 << 20)[:] = 7
+    pool = indelible.open(pool.path)
+    other = indelible.open(tmp_path / "other.pmo", 64 * MIB)
+    calls: list[int] = []
+
+    def interrupt(done: int, _total: int) -> None:
+        calls.append(done)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.copy_to("w", other, "c", progress=interrupt)
+    assert len(calls) == 1 and list(other) == []
+
+
+def test_lines_of_copies_and_collections(
+    pool: indelible.Pool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pool:
+        pool.array("w", 1 << 10)[:] = 7
+    pool = indelible.open(pool.path)
+    other = indelible.open(tmp_path / "other.pmo", 64 * MIB)
+    pool.create_from("w", "again")
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    pool.copy_to("w", other, "c", progress=True)
+    pool.collect(progress=True)
+    copied, collected = capsys.readouterr().err.splitlines()
+    assert copied == "copy of 'w': 12.0 KiB of 12.0 KiB"
+    assert collected.startswith("collect: ") and collected.endswith(" objects")

@@ -37,7 +37,7 @@ def objects(caption: str, stats: Sequence[Stat]) -> str:
     return table(caption, heads, rows, len(stats))
 
 
-def attached(obj: Object, what: str) -> str | None:
+def attached(obj: Object, what: str = "bytes") -> str | None:
     """A table of an object that this process has; None if there is none to show."""
     if obj.closed:
         return None

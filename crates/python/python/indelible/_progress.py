@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import time
@@ -11,7 +12,8 @@ from typing import Any
 
 from ._notebook import size
 
-Progress = bool | Callable[[int, int], object]
+Tell = Callable[[int, int], object]
+Progress = bool | Tell
 """Whether to show progress; or a function, which is called with the bytes done so far and of all.
 """
 
@@ -22,44 +24,62 @@ def shown(
     pieces: Iterable[memoryview], progress: Progress, what: str, total: int
 ) -> Iterator[memoryview]:
     """The pieces, each counted once it was used. An exception of the caller's function ends it."""
-    if progress is False:
-        yield from pieces
-        return
-    tell, end = (progress, None) if callable(progress) else _bar(what, total)
-    done = 0
-    try:
+    with told(progress, what) as tell:
+        if tell is None:
+            yield from pieces
+            return
+        done = 0
         tell(0, total)
         for piece in pieces:
             yield piece
             done += len(piece)
             tell(done, total)
-    finally:
-        if end is not None:
-            end()
 
 
-def _bar(what: str, total: int) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+@contextlib.contextmanager
+def told(progress: Progress, what: str, unit: str = "B") -> Iterator[Tell | None]:
+    """A function to tell progress to, if any is wanted: in bytes, or in another unit."""
+    if progress is False or callable(progress):
+        yield progress or None
+        return
+    tell, end = _bar(what, unit)
     try:
-        bar: Any = importlib.import_module("tqdm.auto").tqdm(
-            total=total, desc=what, unit="B", unit_scale=True, unit_divisor=1024
-        )
+        yield tell
+    finally:
+        end()
+
+
+def _bar(what: str, unit: str) -> tuple[Tell, Callable[[], object]]:
+    try:
+        tqdm: Any = importlib.import_module("tqdm.auto").tqdm
     except ImportError:
-        return _line(what)
-    return lambda done, _total: bar.update(done - bar.n), bar.close
-
-
-def _line(what: str) -> tuple[Callable[[int, int], object], Callable[[], object]]:
-    last, terminal = [time.monotonic()], sys.stderr.isatty()
+        return _line(what, unit), lambda: None
+    scale = {"unit_scale": True, "unit_divisor": 1024} if unit == "B" else {}
+    bar = tqdm(desc=what, unit=unit, **scale)
 
     def tell(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return tell, bar.close
+
+
+def _line(what: str, unit: str) -> Tell:
+    last, terminal = time.monotonic(), sys.stderr.isatty()
+
+    def amount(count: int) -> str:
+        return size(count) if unit == "B" else str(count)
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
         now = time.monotonic()
-        if done == total or (terminal and now - last[0] >= _INTERVAL):
-            last[0] = now
+        if done == total or (terminal and now - last >= _INTERVAL):
+            last = now
             print(
-                f"{what}: {size(done)} of {size(total)}",
+                f"{what}: {amount(done)} of {amount(total)}{'' if unit == 'B' else unit}",
                 end="\r" if terminal and done < total else "\n",
                 file=sys.stderr,
                 flush=True,
             )
 
-    return tell, lambda: None
+    return tell

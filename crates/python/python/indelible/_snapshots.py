@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Mapping
 from typing import overload
 
+from ._indelible import Pool
+from ._progress import Progress, told
 from ._table import Collected, Difference, Tie
 from ._viewing import ViewingPool
 
@@ -44,10 +46,46 @@ class SnapshotPool(ViewingPool):
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
 
-    def collect(self) -> Collected:
-        """Merges unshared remains of copies, and removes deleted objects that are detached, volatile ones of an
-        earlier boot, and remains of deleted snapshots and copies: then each
-        object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
+    def copy_to(
+        self,
+        name: str,
+        other: Pool,
+        copy: str,
+        *,
+        key: bytes | None = None,
+        rebase: bool = False,
+        progress: Progress = False,
+    ) -> None:
+        """Copies the state of an object's last psync, or a snapshot, to a pool. With `rebase`, to
+        other addresses, so that a process can have both: that needs an array, a dict, another heap
+        whose roots are described, or an object that is position-independent.
+
+        `progress` shows a bar (tqdm) or a line on stderr, or is a function, which is called with the
+        bytes copied so far and of all. An exception of it, or Ctrl-C, ends the copy: there is none.
         """
-        removed, copied = self._collect()
-        return Collected(removed, copied)
+        with told(progress, f"copy of {name!r}") as tell:
+            self._copy_to((name, copy), other, key, rebase, tell)
+
+    def move_to(
+        self,
+        name: str,
+        other: Pool,
+        *,
+        key: bytes | None = None,
+        rebase: bool = False,
+        progress: Progress = False,
+    ) -> None:
+        """Moves a detached object to another pool, with its identity and, unless `rebase`, addresses.
+        `progress` is as for `copy_to`.
+        """
+        with told(progress, f"move of {name!r}") as tell:
+            self._move_to(name, other, key, rebase, tell)
+
+    def collect(self, *, progress: Progress = False) -> Collected:
+        """Merges unshared remains of copies, and removes deleted objects that are detached, volatile
+        ones of an earlier boot, and remains of deleted snapshots and copies: then each object takes
+        no more space than one that was never copied. Others may use the pool meanwhile. Costs the
+        pages that are copied. `progress` is as for `copy_to`, in objects; what was merged stays.
+        """
+        with told(progress, "collect", " objects") as tell:
+            return Collected(*self._collect(tell))
