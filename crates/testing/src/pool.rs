@@ -1,3 +1,5 @@
+//! Pools under test: contents of objects and pools, and a check of space.
+
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{

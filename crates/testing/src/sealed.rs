@@ -1,3 +1,5 @@
+//! Sealed objects under test, all of one key, so that every judge can read them.
+
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::seal::Shape;
 use indelible_store::format::{PAGE, pages_for};

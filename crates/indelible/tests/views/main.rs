@@ -40,10 +40,12 @@ pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     pool
 }
 
+/// The number in an object, as the pool has it.
 pub fn durable(world: &World, name: &str) -> u64 {
     *world.open().attach_read(name).unwrap().root::<u64>().unwrap()
 }
 
+/// Takes an object for writing, as another program would.
 pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
     world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
 }

@@ -1,3 +1,5 @@
+//! A medium in plain memory, for unit tests and Miri.
+
 use super::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers};
 use std::sync::Mutex;
 

@@ -1,3 +1,5 @@
+//! The object table: names, IDs, entries, addresses and the lane directory.
+
 mod bases;
 mod bitmap;
 mod class;

@@ -1,3 +1,5 @@
+//! Offsets of a pool's structures; makes checksums of changed structures fit.
+
 use super::Image;
 use indelible_store::format::batch::Header as BatchHeader;
 use indelible_store::format::entry::{self, Entry, FREE_MAGIC, PROGRESS, Progress};
