@@ -18,7 +18,7 @@ pub(crate) fn touches(folders: &[&str]) -> bool {
 fn differs(project: &Path, commit: &str, folders: &[&str]) -> bool {
     let mut diff = Command::new("git");
     // Its exit code knows nothing of ignored lines; its output has the others.
-    diff.args(["diff", "--ignore-blank-lines", "-I^[[:space:]]*//", commit, "--"]);
+    diff.args(["diff", "-I^[[:space:]]*//", "-I^[[:space:]]+$", commit, "--"]);
     let output = diff.args(folders).current_dir(project).output();
     !output.is_ok_and(|output| output.status.success() && output.stdout.is_empty())
 }

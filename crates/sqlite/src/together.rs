@@ -149,8 +149,8 @@ fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
     }
 }
 
-/// SQLite deletes a super-journal. If that `commits`, makes durable the stores that wait for it, one
-/// step for each pool; it is deleted after a rollback, too.
+/// SQLite deletes a super-journal, after a rollback too. If that `commits`, makes durable the
+/// stores that wait for it, one step for each pool.
 pub(crate) fn delete(journal: &[u8], commits: bool) -> Result<()> {
     let files = lock(&SUPER_JOURNALS).get_mut(journal).map(std::mem::take).unwrap_or_default();
     let mut waiting: Vec<(u64, Arc<Database>)> = Vec::new();
