@@ -47,8 +47,14 @@ impl Inner {
     }
 }
 
-pub(crate) fn patiently<T>(
+pub(crate) fn patiently<T>(wait: Duration, attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
+    patiently_within(wait, ENDING, attempt)
+}
+
+/// `ending`: the longest wait for a process that is ending.
+fn patiently_within<T>(
     wait: Duration,
+    ending: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
 ) -> Result<T, Cause> {
     let begin = slices::begin();
@@ -58,7 +64,7 @@ pub(crate) fn patiently<T>(
         if left.is_zero() {
             match attempt() {
                 Err(error)
-                    if begin.elapsed() < ENDING && !slices::is_over() && is_of_ending_process(&error) =>
+                    if begin.elapsed() < ending && !slices::is_over() && is_of_ending_process(&error) =>
                 {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
@@ -143,8 +149,13 @@ mod tests {
         let refused = patiently(Duration::ZERO, || attempt(&mut attempts, child.id()));
         assert!(refused.is_err() && attempts == 1, "one that lives is not waited for");
         child.kill().unwrap();
+        // It is dead, and stays until it is waited for: between signal and end the kernel shows for
+        // a moment that the process lives.
+        let pid = rustix::process::Pid::from_child(&child);
+        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
         attempts = 0;
-        let waited = patiently(Duration::ZERO, || attempt(&mut attempts, child.id()));
+        let waited = patiently_within(Duration::ZERO, Duration::MAX, || attempt(&mut attempts, child.id()));
         assert!(waited.is_ok() && attempts == 3, "{attempts} attempts");
         child.wait().unwrap();
     }
