@@ -2,7 +2,7 @@
  * process.
  *
  *     sqlite POOL insert NUMBER   inserts rows up to this one, a transaction and a psync each
- *     sqlite POOL show            prints the number of rows, their sum, and whether the database is whole
+ *     sqlite POOL show            prints the number of rows, their sum, and whether all is whole
  *
  * After a kill the next run has the last psync's database, without opening it. It points to
  * functions and constants of SQLite, whose addresses pmo/same_program.h checks. */

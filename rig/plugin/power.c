@@ -57,7 +57,7 @@ static struct place *place(uint64_t page)
 
 #define NOWHERE UINT64_MAX
 
-/* By the address of code or memory: the kernel's half is the upper one. */
+/* Tells the owner by an address of code or memory: the kernel has the upper half. */
 static enum owner owner_of(uint64_t address)
 {
     return address >> 63 ? KERNEL : PROGRAM;

@@ -4,6 +4,7 @@
 //! to a file that is no page of the book becomes plain text.
 
 use crate::command::{Result, cargo, target};
+use crate::files::{self, copy, read, write};
 use crate::plan::Outcome;
 use crate::programs::project;
 use std::collections::BTreeSet;
@@ -20,25 +21,25 @@ pub(crate) fn run() -> Result<Outcome> {
     let project = project()?;
     let folder = target().join("book");
     let _ = fs::remove_dir_all(&folder);
+    let source = files::folder(&folder, "src")?;
     let summary = read(&project.join(SUMMARY))?;
     let pages: BTreeSet<PathBuf> =
         links(&summary).iter().map(|link| beside(SUMMARY.as_ref(), link)).collect();
     for page in &pages {
         let text = read(&project.join(page))?;
         for image in links(&text).iter().map(|link| beside(page, link)).filter(|file| is_image(file)) {
-            let bytes =
-                fs::read(project.join(&image)).map_err(|error| format!("{}: {error}", image.display()))?;
-            write(&folder.join("src").join(image), &bytes)?;
+            copy(&project.join(&image), &source.join(image))?;
         }
         let inside = |link: &str| {
             let file = beside(page, link);
             link.contains("://") || link.starts_with('#') || pages.contains(&file) || is_image(&file)
         };
-        write(&folder.join("src").join(page), linked(&text, inside).as_bytes())?;
+        files::folder(&source, &page.parent().unwrap_or(page).to_string_lossy())?;
+        write(&source.join(page), &linked(&text, inside))?;
     }
     let of_root = summary.replace("](../../", "](").replace("](../", "](docs/");
-    write(&folder.join("src/SUMMARY.md"), of_root.as_bytes())?;
-    write(&folder.join("book.toml"), SETTINGS.as_bytes())?;
+    write(&source.join("SUMMARY.md"), &of_root)?;
+    write(&folder.join("book.toml"), SETTINGS)?;
     let Some(program) = program() else {
         return Ok(Outcome::NotTested("mdBook is not there, and could not be installed".into()));
     };
@@ -63,16 +64,6 @@ fn program() -> Option<PathBuf> {
     // In a target folder of its own: the project's has other features of the same libraries.
     install.arg(&root).env("CARGO_TARGET_DIR", root.join("build"));
     install.status().is_ok_and(|status| status.success()).then_some(own)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result {
-    let failed = |error| format!("{}: {error}", path.display());
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-    fs::write(path, bytes).map_err(failed)
 }
 
 fn is_image(file: &Path) -> bool {

@@ -32,6 +32,16 @@ pub(crate) fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &s
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }
 
+/// Runs a command to its end; returns its output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        return Err(format!("{command:?}: {}\n{}", output.status, said.concat()));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{command:?}: {error}"))
+}
+
 pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<ExitStatus> {
     println!("\n== {name}: cargo {}", arguments.join(" "));
     let begin = Instant::now();

@@ -3,10 +3,10 @@
 //! Each package has the files of its patterns; a file that no package has is an error. The packages
 //! are tried in a root of their own: installed, used, removed.
 
-use crate::command::{Result, target};
+use crate::command::{Result, output, target};
+use crate::files::{self, copy, folder, read, write};
 use crate::plan::Outcome;
 use crate::{install, programs};
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -15,15 +15,21 @@ use std::process::Command;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const MAINTAINER: &str = "The maintainers of Indelible <maintainers@localhost>";
 
+const COPYRIGHT: &str = "Indelible: persistent memory objects.
+License: MIT or Apache-2.0, at your choice.
+
+@MIT@
+
+The Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0 on Debian systems.
+";
+
 struct Package {
     name: &'static str,
     section: &'static str,
     /// Packages of this list that it needs, in this version.
     needs: &'static [&'static str],
-    /// Other packages, as Debian writes them.
-    depends: &'static str,
-    /// The package of the C library, which is needed in the version of this machine at least.
-    libc: &'static str,
+    /// Packages of Debian. That of the C library is needed in this machine's version at least.
+    system: &'static [&'static str],
     recommends: &'static str,
     title: &'static str,
     text: &'static str,
@@ -37,19 +43,17 @@ const PACKAGES: [Package; 5] = [
         name: "libsqlite3-pmo",
         section: "database",
         needs: &[],
-        depends: "libgcc-s1",
-        libc: "libc6",
+        system: &["libc6", "libgcc-s1"],
         recommends: "",
         title: "SQLite databases in persistent memory objects",
-        text: "An extension that SQLite loads: a database is an object of a pool, and each commit is one step.",
+        text: "An extension that SQLite loads: a database is an object, and each commit is one step.",
         files: &["lib/libsqlite3-pmo.so", "lib/pkgconfig/sqlite3-pmo.pc"],
     },
     Package {
         name: "pmo-mount",
         section: "admin",
         needs: &["pmo"],
-        depends: "libgcc-s1",
-        libc: "libc6",
+        system: &["libc6", "libgcc-s1"],
         recommends: "fuse3",
         title: "volumes of files in persistent memory objects, mounted",
         text: "The program that pmo mount starts: it serves a volume in a pool by FUSE.",
@@ -59,8 +63,7 @@ const PACKAGES: [Package; 5] = [
         name: "pmo",
         section: "admin",
         needs: &[],
-        depends: "libgcc-s1",
-        libc: "libc6",
+        system: &["libc6", "libgcc-s1"],
         recommends: "",
         title: "tool for pools of persistent memory objects",
         text: "Makes pools and objects, checks, repairs, copies, backs up and seals them.",
@@ -77,8 +80,7 @@ const PACKAGES: [Package; 5] = [
         name: "libpmo0",
         section: "libs",
         needs: &[],
-        depends: "libgcc-s1",
-        libc: "libc6",
+        system: &["libc6", "libgcc-s1"],
         recommends: "",
         title: "persistent memory objects, shared library",
         text: "Named objects in the address space of a program, durable and atomic by psync.",
@@ -88,8 +90,7 @@ const PACKAGES: [Package; 5] = [
         name: "libpmo-dev",
         section: "libdevel",
         needs: &["libpmo0"],
-        depends: "",
-        libc: "libc6-dev",
+        system: &["libc6-dev"],
         recommends: "pkg-config, pmo",
         title: "persistent memory objects, development files",
         text: "Headers for C and C++, static libraries, pkg-config and CMake files, manual pages.",
@@ -104,14 +105,14 @@ pub(crate) fn run(out: Option<&Path>, profile: &str) -> Result {
     let _ = fs::remove_dir_all(&work);
     let stage = work.join("stage");
     install::run(Path::new("/usr"), Some(&stage), profile)?;
-    let mut left: BTreeSet<PathBuf> = files(&stage.join("usr"))?.into_iter().collect();
-    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let mut left = files::below(&stage.join("usr"))?;
+    let out = folder(&out, "")?;
     let mut made = Vec::new();
     for package in &PACKAGES {
         let is_own =
-            |file: &&PathBuf| package.files.iter().any(|start| file.to_string_lossy().starts_with(start));
-        let own: Vec<PathBuf> = left.iter().filter(is_own).cloned().collect();
-        left.retain(|file| !own.contains(file));
+            |file: &PathBuf| package.files.iter().any(|start| file.to_string_lossy().starts_with(start));
+        let (own, others): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(is_own);
+        left = others;
         made.push(package.make(&stage.join("usr"), &own, &work, &out)?);
     }
     if !left.is_empty() {
@@ -135,70 +136,76 @@ impl Package {
     fn make(&self, stage: &Path, own: &[PathBuf], work: &Path, out: &Path) -> Result<PathBuf> {
         let root = work.join(self.name);
         for file in own {
-            let (from, to) = (stage.join(file), root.join("usr").join(file));
-            make_folder(to.parent())?;
-            match fs::read_link(&from) {
-                Ok(leads) => symlink(leads, &to).map_err(|error| format!("{}: {error}", to.display()))?,
-                Err(_) => copy(&from, &to)?,
-            }
-            let name = file.to_string_lossy();
-            if name.starts_with("share/man/") {
-                succeeds(Command::new("gzip").args(["-9n"]).arg(&to))?;
-            } else if name.starts_with("bin/") || name.contains(".so") && fs::read_link(&to).is_err() {
-                succeeds(Command::new("strip").arg("--strip-unneeded").arg(&to))?;
-            }
+            put(&stage.join(file), &root.join("usr").join(file), &file.to_string_lossy())?;
         }
-        let doc = root.join("usr/share/doc").join(self.name);
-        make_folder(Some(&doc))?;
+        let doc = folder(&root, &format!("usr/share/doc/{}", self.name))?;
         let project = programs::project()?;
-        let licence = |name: &str| fs::read_to_string(project.join(name)).unwrap_or_default();
-        let copyright = format!(
-            "Indelible: persistent memory objects.\nLicense: MIT or Apache-2.0, at your choice.\n\n{}\n\n\
-             The Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0 on Debian systems.\n",
-            licence("LICENSE-MIT")
-        );
-        write(&doc.join("copyright"), &copyright)?;
-        let news = doc.join("changelog.gz");
-        copy(&project.join("CHANGELOG.md"), &news.with_extension(""))?;
-        succeeds(Command::new("gzip").args(["-9n"]).arg(news.with_extension("")))?;
-        write(&make_folder(Some(&root.join("DEBIAN")))?.join("control"), &self.control(&root)?)?;
-        let is_summed = |file: &PathBuf| !file.starts_with("DEBIAN") && !root.join(file).is_symlink();
-        let sums = files(&root)?.into_iter().filter(is_summed);
-        let sums = output(Command::new("md5sum").arg("--").args(sums).current_dir(&root))?;
-        write(&root.join("DEBIAN/md5sums"), &sums)?;
+        let licence = read(&project.join("LICENSE-MIT"))?;
+        write(&doc.join("copyright"), &COPYRIGHT.replace("@MIT@", &licence))?;
+        copy(&project.join("CHANGELOG.md"), &doc.join("changelog"))?;
+        compress(&doc.join("changelog"))?;
+        let control = folder(&root, "DEBIAN")?;
+        let is_file = |file: &PathBuf| !file.starts_with("DEBIAN") && !root.join(file).is_symlink();
+        let all: Vec<PathBuf> = files::below(&root)?.into_iter().filter(is_file).collect();
+        write(&control.join("control"), &self.control(&root, &all)?)?;
+        let sums = output(Command::new("md5sum").arg("--").args(all).current_dir(&root))?;
+        write(&control.join("md5sums"), &sums)?;
         let package = out.join(format!("{}_{VERSION}_{}.deb", self.name, architecture()?));
-        succeeds(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(&root).arg(&package))?;
+        let mut build = Command::new("dpkg-deb");
+        succeeds(build.args(["--build", "--root-owner-group"]).arg(&root).arg(&package))?;
         Ok(package)
     }
 
-    fn control(&self, root: &Path) -> Result<String> {
-        let version = output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
-        let libc = format!("{} (>= {})", self.libc, version.trim().trim_start_matches("glibc "));
+    /// The description of the package, which has these files.
+    fn control(&self, root: &Path, files: &[PathBuf]) -> Result<String> {
+        let libc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+        let libc = libc.trim().trim_start_matches("glibc ");
         let own = self.needs.iter().map(|name| format!("{name} (= {VERSION})"));
-        let mut depends: Vec<String> = own.chain([libc, self.depends.to_owned()]).collect();
-        depends.retain(|package| !package.is_empty());
-        let recommends = if self.recommends.is_empty() {
-            String::new()
-        } else {
-            format!("Recommends: {}\n", self.recommends)
+        let system = self.system.iter().map(|name| match name.starts_with("libc6") {
+            true => format!("{name} (>= {libc})"),
+            false => (*name).to_owned(),
+        });
+        let depends: Vec<String> = own.chain(system).collect();
+        let recommends = match self.recommends {
+            "" => String::new(),
+            names => format!("Recommends: {names}\n"),
         };
-        let bytes: u64 = files(root)?
-            .iter()
-            .filter_map(|file| fs::metadata(root.join(file)).ok())
-            .map(|at| at.len())
-            .sum();
+        let lengths = files.iter().filter_map(|file| fs::metadata(root.join(file)).ok()).map(|at| at.len());
         Ok(format!(
-            "Package: {}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: {MAINTAINER}\nInstalled-Size: {}\n\
-             Section: {}\nPriority: optional\nDepends: {}\n{recommends}Description: {}\n {}\n",
+            "Package: {}\nVersion: {VERSION}\nArchitecture: {}\nMaintainer: {MAINTAINER}\n\
+             Installed-Size: {}\nSection: {}\nPriority: optional\nDepends: {}\n{recommends}\
+             Description: {}\n {}\n",
             self.name,
             architecture()?,
-            bytes.div_ceil(1024),
+            lengths.sum::<u64>().div_ceil(1024),
             self.section,
             depends.join(", "),
             self.title,
             self.text
         ))
     }
+}
+
+/// Puts a file of the stage into a package: programs without symbols, compressed manual pages.
+fn put(from: &Path, to: &Path, name: &str) -> Result {
+    if let Ok(leads) = fs::read_link(from) {
+        folder(to.parent().unwrap_or(to), "")?;
+        return symlink(leads, to).map_err(|error| format!("cannot link {}: {error}", to.display()));
+    }
+    copy(from, to)?;
+    let is_program = name.starts_with("bin/");
+    let mode = fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 });
+    fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))?;
+    if name.starts_with("share/man/") {
+        compress(to)?;
+    } else if is_program || name.contains(".so") {
+        succeeds(Command::new("strip").arg("--strip-unneeded").arg(to))?;
+    }
+    Ok(())
+}
+
+fn compress(file: &Path) -> Result {
+    succeeds(Command::new("gzip").arg("-9n").arg(file))
 }
 
 /// A program in C that is compiled against the installed packages.
@@ -220,9 +227,9 @@ int main(int argc, char **argv) {
 
 /// Installs the packages in a root of their own, uses and removes them; nothing is left.
 fn attempt(root: &Path, packages: &[PathBuf]) -> Result {
-    make_folder(Some(&root.join("var/lib/dpkg/info")))?;
-    make_folder(Some(&root.join("var/lib/dpkg/updates")))?;
-    ["status", "available"].iter().try_for_each(|name| write(&root.join("var/lib/dpkg").join(name), ""))?;
+    let state = folder(root, "var/lib/dpkg")?;
+    ["info", "updates"].iter().try_for_each(|name| folder(&state, name).map(drop))?;
+    ["status", "available"].iter().try_for_each(|name| write(&state.join(name), ""))?;
     // The root has no other packages, so that those of Debian are missing there.
     let dpkg = |action: &str| {
         let mut command = Command::new("dpkg");
@@ -234,8 +241,8 @@ fn attempt(root: &Path, packages: &[PathBuf]) -> Result {
     };
     succeeds(dpkg("--install").args(packages))?;
     let usr = root.join("usr");
-    let used = root.join("used");
-    write(&make_folder(Some(&used))?.join("program.c"), PROGRAM)?;
+    let used = folder(root, "used")?;
+    write(&used.join("program.c"), PROGRAM)?;
     let mut cc = Command::new("cc");
     cc.args(["-o", "program", "program.c", "-I"]).arg(usr.join("include")).arg("-L").arg(usr.join("lib"));
     succeeds(cc.arg("-lpmo").current_dir(&used))?;
@@ -252,7 +259,7 @@ fn attempt(root: &Path, packages: &[PathBuf]) -> Result {
     fs::remove_dir_all(&used).map_err(|error| format!("{}: {error}", used.display()))?;
     succeeds(dpkg("--purge").args(PACKAGES.iter().map(|package| package.name)))?;
     let left: Vec<PathBuf> =
-        files(root)?.into_iter().filter(|file| !file.starts_with("var/lib/dpkg")).collect();
+        files::below(root)?.into_iter().filter(|file| !file.starts_with("var/lib/dpkg")).collect();
     if left.is_empty() { Ok(()) } else { Err(format!("removed packages leave {left:?}")) }
 }
 
@@ -261,53 +268,7 @@ fn architecture() -> Result<String> {
     output(Command::new("dpkg").arg("--print-architecture")).map(|name| name.trim().to_owned())
 }
 
-/// Files and links below a folder, from there.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-    while let Some(inner) = folders.pop() {
-        let entries = fs::read_dir(&inner).map_err(|error| format!("{}: {error}", inner.display()))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-            } else {
-                found.push(path.strip_prefix(folder).unwrap_or(&path).to_owned());
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn make_folder(path: Option<&Path>) -> Result<&Path> {
-    let path = path.unwrap_or(Path::new("."));
-    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
-}
-
-fn write(path: &Path, text: &str) -> Result {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Copies a file; programs may be run, all may be read.
-fn copy(from: &Path, to: &Path) -> Result {
-    fs::copy(from, to).map_err(|error| format!("{}: {error}", from.display()))?;
-    let mode = if from.parent().is_some_and(|folder| folder.ends_with("bin")) { 0o755 } else { 0o644 };
-    fs::set_permissions(to, fs::Permissions::from_mode(mode))
-        .map_err(|error| format!("{}: {error}", to.display()))
-}
-
 fn succeeds(command: &mut Command) -> Result {
     let status = command.status().map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    match output.status.success() {
-        true => Ok(said),
-        false => {
-            Err(format!("{command:?}: {}\n{said}{}", output.status, String::from_utf8_lossy(&output.stderr)))
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask install --prefix P`: installs the tool and the C and C++ interfaces.
 
-use crate::command::{Result, cargo};
+use crate::command::{Result, cargo, output};
+use crate::files::{self, copy, folder, read, write};
 use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, SQLITE, Selection};
 use crate::{man, programs};
 use std::fs;
@@ -19,7 +20,9 @@ pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Resul
     let source = programs::project()?.join("crates/capi");
     let archive = built(&LIBPMO, "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
-    copy_all(&source.join("include"), &include)?;
+    for file in files::below(&source.join("include"))? {
+        copy(&source.join("include").join(&file), &include.join(file))?;
+    }
     copy(&archive, &lib.join("libpmo.a"))?;
     link("libpmo", &archive, &source.join("pmo.map"), &lib)?;
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
@@ -66,10 +69,9 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
         ("zsh", "share/zsh/vendor-completions/_pmo"),
         ("fish", "share/fish/vendor_completions.d/pmo.fish"),
     ] {
-        let printed = Command::new(&pmo).args(["completions", shell]).output();
-        let printed = printed.map_err(|error| format!("cannot run {}: {error}", pmo.display()))?;
         let (path, name) = file.rsplit_once('/').unwrap_or(("", file));
-        write(&folder(prefix, path)?.join(name), &String::from_utf8_lossy(&printed.stdout))?;
+        let printed = output(Command::new(&pmo).args(["completions", shell]))?;
+        write(&folder(prefix, path)?.join(name), &printed)?;
     }
     let written = Command::new(&pmo).arg("man").arg(folder(prefix, "share/man/man1")?).status();
     match written {
@@ -277,38 +279,3 @@ if(PACKAGE_FIND_VERSION STREQUAL PACKAGE_VERSION)
   set(PACKAGE_VERSION_EXACT TRUE)
 endif()
 ";
-
-fn folder(base: &Path, inner: &str) -> Result<PathBuf> {
-    let path = base.join(inner);
-    fs::create_dir_all(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-    Ok(path)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result {
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-}
-
-fn copy_all(from: &Path, to: &Path) -> Result {
-    let failed = |error: std::io::Error| format!("cannot read {}: {error}", from.display());
-    for entry in fs::read_dir(from).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let into = to.join(path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            fs::create_dir_all(&into)
-                .map_err(|error| format!("cannot create {}: {error}", into.display()))?;
-            copy_all(&path, &into)?;
-        } else {
-            copy(&path, &into)?;
-        }
-    }
-    Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result {
-    let copied = fs::copy(from, to);
-    copied.map(drop).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))
-}

@@ -8,6 +8,7 @@ mod deb;
 mod drill;
 mod durations;
 mod evidence;
+mod files;
 mod fuzz;
 mod hung;
 mod install;
@@ -47,8 +48,7 @@ struct Arguments {
 enum Task {
     /// Format and all tests, in less than ten minutes; --rest and --all: lints, and everything else
     Test {
-        /// Everything, with the steps that CI leaves out: power cuts, benchmarks, packages from
-        /// their content
+        /// Everything: whole sweeps, and the steps that CI leaves out, such as power cuts
         #[arg(long)]
         all: bool,
         /// The steps that CI runs after the tests: lints, Python, an unprivileged user, short

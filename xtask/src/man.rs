@@ -40,7 +40,7 @@ fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
             Some(end) if end < brace => end + 1,
             _ => rest.find("};").map_or(rest.len(), |end| end + 2),
         };
-        // Of an enum the constant before a comma suffices.
+        // An enum needs only the constant before a comma.
         let constant = rest.starts_with("PMO_");
         let end = if constant { rest.find([',', '\n']).unwrap_or(end) } else { end };
         let declaration = match rest.strip_prefix("#define ") {

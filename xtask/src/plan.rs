@@ -44,6 +44,10 @@ impl Step {
         Duration::from_secs(1_800 + 2 * self.seconds)
     }
 
+    fn hung(&self) -> String {
+        format!("{}: hung, and was ended after {}", self.name, readable(self.limit()))
+    }
+
     pub(crate) const fn beside_the_next(mut self) -> Step {
         self.beside = true;
         self
@@ -86,7 +90,7 @@ pub(crate) fn run(steps: &[Step], alone: &dyn Fn(&str) -> Command) -> Result {
         let started = Instant::now();
         let (outcome, hung) = hung::within(step.limit(), std::process::id(), step.run);
         let outcome = outcome.map_err(|error| match hung {
-            true => format!("{}: hung, and was ended after {}", step.name, readable(step.limit())),
+            true => step.hung(),
             false => format!("{}: {error}", step.name),
         })?;
         let took = started.elapsed();
@@ -97,7 +101,11 @@ pub(crate) fn run(steps: &[Step], alone: &dyn Fn(&str) -> Command) -> Result {
             Outcome::NotTested(what) => untested.push(format!("{}: {what}", step.name)),
         }
         if let Some((step, other)) = other.take() {
-            let ended = other.wait()?;
+            let (ended, hung) = hung::within(step.limit(), std::process::id(), || other.wait());
+            let ended = ended?;
+            if hung {
+                return Err(step.hung());
+            }
             if !ended.succeeded {
                 return Err(format!("{}: failed, as is said above", step.name));
             }

@@ -4,7 +4,7 @@
 //! zig links against the symbols of that version. The wheel is then inspected, and installed into
 //! an environment without the project, where its programs run.
 
-use crate::command::{Result, target};
+use crate::command::{Result, output, target};
 use crate::python::{Environment, folder, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,14 +94,6 @@ fn attempt(wheel: &Path) -> Result {
     let used = succeeds("a program", &mut program) && succeeds("its command", &mut check);
     let _ = std::fs::remove_file(&pool);
     if used { Ok(()) } else { Err("the wheel was installed, and does not work".into()) }
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{command:?}: {error}"))
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ fn lock(folder: &Path) -> Result<File> {
     let file = options.open(&path).map_err(BackupError::file("create", &path))?;
     let found = file.metadata().map_err(BackupError::file("inspect", &path))?;
     if found.is_file() && found.permissions().mode() & 0o077 != 0 {
-        // Of an earlier release.
+        // An earlier release made it.
         let owned = file.set_permissions(Permissions::from_mode(FOR_OWNER));
         owned.map_err(BackupError::file("close to other users", &path))?;
     }

@@ -75,8 +75,8 @@ pub(crate) fn peer(socket: impl AsFd) -> io::Result<Peer> {
 
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// Of the process itself; its number may be another's by now. Dead processes have none before Linux
-/// 6.16.
+/// A descriptor of the peer, whose number may be another process's by now. Before Linux 6.16 dead
+/// processes have none.
 pub(crate) fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: any bytes are a `c_int`.
     let fd = unsafe { option::<libc::c_int>(socket, SO_PEERPIDFD) }?;

@@ -56,7 +56,7 @@ impl Recoveries {
         waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))
     }
 
-    /// Of the users with the fewest, the longest waiting.
+    /// The longest waiting recovery of the users with the fewest running ones.
     fn turn(&self) -> Option<usize> {
         let running = |user| self.running.values().filter(|other| other.uid == user).count();
         let full = self.running.values().filter(|other| other.uid != 0).count() >= AT_A_TIME;

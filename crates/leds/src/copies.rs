@@ -6,7 +6,7 @@ use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node};
 
 impl Rewrite<'_> {
-    /// From a variable that is a shallow copy.
+    /// Rewrites a copy whose source is a variable that is a shallow copy.
     pub(crate) fn copy_of_variable(&mut self, node: &Node) {
         let mut from = node;
         while let Some(inner) = from.children.last().filter(|_| self.program.is_copy(from)) {

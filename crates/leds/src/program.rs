@@ -13,7 +13,7 @@ pub(crate) struct Program<'a> {
     /// Compiled structs: not those behind `#if 0`.
     pub(crate) structs: &'a [Struct],
     pub(crate) is_cpp: bool,
-    /// By the place of their definition.
+    /// Keyed by the place of their definition.
     by_place: HashMap<Place, usize>,
     /// Struct, extension (from 1) and name of their fields.
     fields: HashMap<Place, FieldOf<'a>>,

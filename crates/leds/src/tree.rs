@@ -76,12 +76,12 @@ pub(crate) struct Type {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// By the place of its definition.
+    /// The place of its definition.
     Record(Place),
     Pointer(Box<Type>),
     Reference(Box<Type>),
     Array(Box<Type>, usize),
-    /// By its word in descriptions.
+    /// Its word in descriptions.
     Number(&'static str),
     Other,
 }

@@ -132,7 +132,7 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let handler = shared.clone();
     let thread = thread::spawn(move || {
         let (turn, pages, writable) = &*handler;
-        // From the second time on, neighbours become writable, too.
+        // The second fault makes neighbours writable, too.
         let open = |claim: &crate::turn::Claim| pages.open(claim, 1, |pages| allow(writable, pages));
         matches!(turn.pass(1050, || false, || 2, open), Passed::Done(true))
     });

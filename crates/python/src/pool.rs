@@ -205,25 +205,26 @@ impl Pool {
     }
 
     /// Copies the state of an object's last psync, or a snapshot, to a pool, and tells `progress`.
+    #[allow(clippy::too_many_arguments, reason = "the keywords of `copy_to`")]
     fn _copy_to(
         &self,
         py: Python<'_>,
-        names: (String, String),
+        name: &str,
         other: &Bound<'_, Pool>,
+        copy: &str,
         key: Option<&[u8]>,
         rebase: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let (to, key) = (other.get().get(py, "copy")?, key.unwrap_or_default());
-        let (name, copy) = (&*names.0, &*names.1);
         let mut progress = Progress::new(progress);
-        let copy = |pool: &indelible::Pool| {
+        let copied = |pool: &indelible::Pool| {
             progress.run(|tell| match rebase {
                 true => pool.copy_rebased(name, key, &to, copy, tell),
                 false => pool.copy_to(name, key, &to, copy, tell),
             })
         };
-        self.with(py, "copy", copy)?
+        self.with(py, "copy", copied)?
     }
 
     /// Moves a detached object to another pool, and tells `progress`.

@@ -1,4 +1,4 @@
-"""SIGKILL while checkpoints, groups of zarr and frames are saved: what was acknowledged is there, and
+"""SIGKILL while checkpoints, groups of zarr and frames are saved: acknowledged saves are there, and
 each state is whole. `INDELIBLE_LIVES=1000` makes it a campaign.
 """
 
@@ -38,7 +38,7 @@ class Steps:
         self._memory[0] = step
 
     def expect(self, found: int) -> None:
-        """The step that a life finds: the last one, or the next, whose process died before it knew."""
+        """Checks the step that a life finds: the last one, or the next, not acknowledged yet."""
         assert found in (self.last, self.last + 1), (found, self.last)
         self.acknowledge(found)
 

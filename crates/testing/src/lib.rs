@@ -59,7 +59,7 @@ pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
     OpKind, SMALL, SimConfig, SimMedium, TearUnit,
 };
-pub use sparse::{WHOLE, sparse};
+pub use sparse::sparse;
 pub use tpm::EmulatedTpm;
 
 /// Reports once per process, on the terminal, that a test could not run here.

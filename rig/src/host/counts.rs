@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) load: Load,
-    /// From the line's change to the guard's report, by the host's clock.
+    /// Time between the line's change and the guard's report, by the host's clock.
     pub(crate) microseconds: u64,
     pub(crate) bytes: u64,
 }

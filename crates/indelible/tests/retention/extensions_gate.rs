@@ -19,8 +19,8 @@ struct Item<'h> {
 }
 
 const ITEMS: usize = 300;
-/// Without the gate, some cuts would have an allocation without a link. In a complete run; a fifth
-/// of them on each change.
+/// Cuts of a complete run, a fifth of them on each change. Without the gate, some would have an
+/// allocation without a link.
 const CUTS: usize = 250;
 
 #[test]

@@ -199,6 +199,7 @@ __all__ = [
 _named = [found for name in __all__ if isinstance(found := globals()[name], type)]
 for _class in [each for each in _named if each.__module__.startswith("indelible.")]:
     _class.__module__ = "indelible"
+del _named, _class
 
 show()
 del show

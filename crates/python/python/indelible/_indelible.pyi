@@ -181,8 +181,9 @@ class Pool:
     def grow(self, size: int) -> int: ...
     def _copy_to(
         self,
-        names: tuple[str, str],
+        name: str,
         other: Pool,
+        copy: str,
         key: bytes | None,
         rebase: bool,
         progress: Callable[[int, int], object] | None,

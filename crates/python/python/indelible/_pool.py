@@ -175,9 +175,9 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
         the pool as large as the object; without one, or with `lock`, the object is locked instead: no process can store to it
         as long as the array is there. An object that this process stores to itself is read as it is.
 
-        With mode "c" the array is a copy of what mode "r" has, in this process alone: it can be stored
-        to, and is in no object. `offset` is the byte of an array's elements at which the returned part of it begins, with `shape`
-        (by default all that follows) and `dtype` of its own.
+        Mode "c" returns an ordinary array, a copy of the array of mode "r": stores to it change no
+        object. The returned part begins at byte `offset` of the elements; it has `shape` (by default
+        all that follows) and `dtype` of its own.
 
         With `seal`, the object is a sealed one, which that key opens.
         """

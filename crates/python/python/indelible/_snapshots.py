@@ -60,11 +60,11 @@ class SnapshotPool(ViewingPool):
         other addresses, so that a process can have both: that needs an array, a dict, another heap
         whose roots are described, or an object that is position-independent.
 
-        `progress` shows a bar (tqdm) or a line on stderr, or is a function, which is called with the
-        bytes copied so far and of all. An exception of it, or Ctrl-C, ends the copy: there is none.
+        `progress` shows a bar (tqdm) or a line on stderr, or is a function of the bytes copied so far
+        and of all bytes. Its exceptions, and Ctrl-C, end the call, which then leaves no copy.
         """
         with told(progress, f"copy of {name!r}") as tell:
-            self._copy_to((name, copy), other, key, rebase, tell)
+            self._copy_to(name, other, copy, key, rebase, tell)
 
     def move_to(
         self,
@@ -75,8 +75,8 @@ class SnapshotPool(ViewingPool):
         rebase: bool = False,
         progress: Progress = False,
     ) -> None:
-        """Moves a detached object to another pool, with its identity and, unless `rebase`, addresses.
-        `progress` is as for `copy_to`.
+        """Moves a detached object to another pool, with its identity and, unless `rebase`, its
+        addresses. `progress` is as for `copy_to`.
         """
         with told(progress, f"move of {name!r}") as tell:
             self._move_to(name, other, key, rebase, tell)

@@ -207,7 +207,7 @@ impl PageCache {
                     spare = cached.pending.leading_zeros() as usize * LINE as usize;
                     piece.extend_from_slice(&cached.bytes.0);
                 }
-                // From the first to the last pending line.
+                // Writes the first to the last pending line.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
                     if let Some(cached) = self.pages.get_mut(page) {
