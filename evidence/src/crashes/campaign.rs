@@ -6,7 +6,7 @@ use indelible_testing::oracle::{
     Cuts, How, Program, Start, Together, Transactions, random, short, shrink, starts,
 };
 use indelible_testing::scenario::media;
-use indelible_testing::{ClassLimits, CrashImage, Limits};
+use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,7 +160,9 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     let (pools, mut done) = (Pools::new(), Done::default());
     let sample = SAMPLE;
     if plan.on_demand {
-        let (from, end) = plan.only.map_or((0, u64::MAX), |nth| (nth, nth + 1));
+        let is_bounded = plan.images < u64::MAX || plan.random.is_some();
+        let programs = if is_bounded { u64::MAX } else { 1000 / plan.stride };
+        let (from, end) = plan.only.map_or((0, programs), |nth| (nth, nth + 1));
         let until = plan.random.map(|time| Instant::now() + time);
         return on_demand(plan, (from, end), (plan.images, until), bar);
     }
@@ -237,13 +239,14 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
             return done;
         }
     }
-    if plan.stride == 1 {
-        let demanded = on_demand(plan, (0, u64::MAX), (plan.images / 4, None), bar);
-        done.judged.join(demanded.judged);
-        if demanded.failure.is_some() {
-            done.failure = demanded.failure;
-            return done;
-        }
+    // A quarter of a campaign's images; so many random programs otherwise.
+    let (aim, programs) =
+        if plan.stride == 1 { (plan.images / 4, u64::MAX) } else { (u64::MAX, 1000 / plan.stride) };
+    let demanded = on_demand(plan, (0, programs), (aim, None), bar);
+    done.judged.join(demanded.judged);
+    if demanded.failure.is_some() {
+        done.failure = demanded.failure;
+        return done;
     }
     bar.set_message("random programs");
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
@@ -272,21 +275,33 @@ fn on_demand(
     let kind = |number: u64| kinds[(number % kinds.len() as u64) as usize];
     if from == 0 {
         bar.set_message("short programs of objects on demand");
-        let short = || kinds.iter().flat_map(|kind| Demand::short(*kind, plan.seed));
+        let short = |kind: &SimConfig| Demand::short(*kind, plan.seed);
+        // A campaign runs each on every medium; the short form runs each on one.
         let whole = plan.stride == 1;
-        let programs: Vec<_> = short().step_by(if whole { 1 } else { kinds.len() + 1 }).collect();
+        let programs: Vec<_> = match whole {
+            true => kinds.iter().flat_map(short).collect(),
+            false => {
+                (0..short(&kinds[0]).len()).map(|nth| short(&kinds[nth % kinds.len()]).remove(nth)).collect()
+            }
+        };
         let short = in_order(plan.threads, u64::MAX, programs.len() as u64, None, bar, |number| {
             let (name, demand) = &programs[number as usize];
             let judged = if whole { demand.judge_whole() } else { demand.judge() };
             judged.map_err(|cause| format!("{name}: {}", demand.explain(cause)))
         });
         bar.set_message("calls beside an attach");
-        let beside = |number: u64| Demand::beside(kind(number), plan.seed, number * (4 * plan.stride - 3));
-        let count = (0..).take_while(|number| beside(*number).is_some()).count() as u64;
-        let beside = in_order(plan.threads, u64::MAX, count, None, bar, |number| {
-            let demand = beside(number);
-            let done = demand.as_ref().map_or_else(|| Ok(Judged::default()), Demand::perform);
-            done.map_err(|cause| demand.map_or(String::new(), |demand| demand.explain(cause)))
+        // Switches do not depend on the medium.
+        let programs = match Demand::beside(kinds[0], plan.seed) {
+            Ok(all) => all.into_iter().step_by(4 * plan.stride as usize - 3).collect::<Vec<_>>(),
+            Err(cause) => {
+                done.judged.counts.violations = 1;
+                done.failure = Some(cause);
+                return done;
+            }
+        };
+        let beside = in_order(plan.threads, u64::MAX, programs.len() as u64, None, bar, |number| {
+            let demand = &programs[number as usize];
+            demand.perform().map_err(|cause| demand.explain(cause))
         });
         for phase in [short, beside] {
             done.judged.join(phase.judged);
@@ -316,7 +331,7 @@ fn on_demand(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use indelible_testing::{Discard, SimConfig};
+    use indelible_testing::Discard;
 
     fn plan(threads: usize) -> Plan {
         Plan {
@@ -349,6 +364,7 @@ mod tests {
                 counts.beside,
                 counts.commits,
                 counts.of_commits,
+                counts.on_demand,
             ]
         };
         assert_eq!(counted(&one), counted(&three));
@@ -356,6 +372,7 @@ mod tests {
         assert!(counts.judged() >= 400 && counts.recovery > 0 && counts.second > 0, "{counts:?}");
         assert!(counts.of_commits > counts.commits, "{counts:?}");
         assert!(counts.sweeps > 0 && counts.failures > 0 && counts.together > 0, "{counts:?}");
+        assert!(counts.on_demand > 0 && counts.of_demand > 0, "{counts:?}");
         assert!(counts.cuts > 0 && counts.beside > 0 && counts.commits > 0, "{counts:?}");
     }
 

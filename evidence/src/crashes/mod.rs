@@ -17,6 +17,7 @@ use campaign::{Plan, run};
 #[cfg(feature = "mutants")]
 pub(crate) use {
     campaign::{Chosen, Pools},
+    demand::Demand,
     judge::{at_once, commits, guarded, recovery_of, sweep},
 };
 
@@ -44,7 +45,7 @@ pub(crate) struct Crashes {
     /// Judge this random program alone, as a failure names it
     #[arg(long)]
     program: Option<u64>,
-    /// Only programs of objects on demand
+    /// Only programs of objects on demand [default: those of the short form]
     #[arg(long)]
     on_demand: bool,
 }
@@ -52,7 +53,8 @@ pub(crate) struct Crashes {
 impl Crashes {
     pub(crate) fn run(&self) -> Result<()> {
         let mode = if self.long { Mode::Long } else { Mode::Short };
-        let timed = self.seconds.or((!self.long && self.images.is_none()).then_some(SHORT));
+        let is_timed = !self.long && self.images.is_none() && !self.on_demand;
+        let timed = self.seconds.or(is_timed.then_some(SHORT));
         let images = self.images.unwrap_or(if self.long { LONG } else { u64::MAX });
         println!("seed {}", self.seed);
         let bar = ProgressBar::new(images)

@@ -4,7 +4,7 @@
 //! [`LAYERS`].
 
 use super::common::{CONFIG, SEED, Verdict, two_writers};
-use super::{damage, repairs};
+use super::{damage, demand, repairs};
 use crate::crashes::{Chosen, Pools, at_once, commits, guarded, recovery_of, sweep};
 use indelible_store::Mutant;
 use indelible_store::store::{FormatOptions, Severity, Store};
@@ -26,9 +26,12 @@ pub(super) struct Layer {
 
 impl Layer {
     pub(super) fn reaches(&self, mutant: Mutant) -> bool {
-        !BENEATH.contains(&mutant)
+        !BENEATH.contains(&mutant) && (self.name == DEMAND || !demand::watch(mutant))
     }
 }
+
+/// No other layer has objects on demand.
+const DEMAND: &str = "demand";
 
 /// Fast ones first, as the short form ends once a mutant was noticed twice.
 pub(super) const LAYERS: &[Layer] = &[
@@ -41,6 +44,11 @@ pub(super) const LAYERS: &[Layer] = &[
         name: "commits",
         what: "transactions of several objects, with failures, deaths and power cuts",
         run: transactions,
+    },
+    Layer {
+        name: DEMAND,
+        what: "random programs of objects on demand, judged across objects",
+        run: on_demand,
     },
     Layer { name: "check", what: "the pool's own check after random programs", run: check },
     Layer { name: "model", what: "random programs against the model, without power cuts", run: model },
@@ -222,6 +230,10 @@ fn transactions(_: &Pools) -> Verdict {
         let program = Transactions { steps: 24, fails: seed % 3 > 0, dies: seed % 2 == 0, seed };
         commits(media()[MEDIA[seed as usize / 2 % 2]], program).map(drop)
     })
+}
+
+fn on_demand(_: &Pools) -> Verdict {
+    demand::random()
 }
 
 fn format(_: &Pools) -> Verdict {

@@ -6,6 +6,8 @@ mod common;
 #[cfg(feature = "mutants")]
 mod damage;
 #[cfg(feature = "mutants")]
+mod demand;
+#[cfg(feature = "mutants")]
 mod layers;
 #[cfg(feature = "mutants")]
 mod programs;

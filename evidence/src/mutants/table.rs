@@ -1,5 +1,6 @@
 use super::Mutants;
 use super::common::{SEED, Verdict};
+use super::demand::{DEMAND_TESTS, watch};
 use super::layers::{BENEATH, LAYERS};
 use super::programs::{PROGRAMS, RECORDED, recorded};
 use crate::crashes::Pools;
@@ -75,7 +76,8 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
     let rule = mutant.map_or("", Mutant::rule);
     let mut line = Line { mutant: name, rule, verdicts: BTreeMap::new(), tests: BTreeMap::new() };
-    for test in RULE_TESTS.iter().filter(|test| mutant.is_none_or(|mutant| test.watches.contains(&mutant))) {
+    let tests = RULE_TESTS.iter().chain(DEMAND_TESTS);
+    for test in tests.filter(|test| mutant.is_none_or(|mutant| test.watches.contains(&mutant))) {
         line.tests.insert(test.name, verdict(mutant, test.run).err());
     }
     bar.inc(1);
@@ -124,8 +126,10 @@ fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
 }
 
 pub(super) fn run(how: &Mutants) -> Result<()> {
+    let on_demand = Mutant::ON_DEMAND.iter().filter(|mutant| watch(**mutant));
     let chosen: Vec<Mutant> = Mutant::PROTOCOL
         .iter()
+        .chain(on_demand)
         .copied()
         .filter(|mutant| how.only.is_empty() || how.only.contains(&format!("{mutant:?}")))
         .collect();

@@ -164,6 +164,7 @@ impl Shrinks for Step {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Demand {
     config: SimConfig,
     program: Program<Step>,
@@ -173,11 +174,16 @@ pub(crate) struct Demand {
 const SAMPLE: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 60, seed: 0 };
 const WHOLE: Limits = Limits { exhaustive: 32, singles: 4, random: 6, points: u64::MAX, seed: 0 };
 
-fn beside() -> [Step; 4] {
-    [Step::Collect, Step::CopyFile, Step::Read { object: 0 }, Step::Snapshot { object: 0 }]
-}
-
-const SWITCHES: [u64; 2] = [120, 60];
+/// Most turns of a call: a call that takes more waits for another process.
+const TURNS: u64 = 1000;
+/// The calls of [`Demand::beside`].
+static BESIDE: [Step; 5] = [
+    Step::Collect,
+    Step::CopyFile,
+    Step::Read { object: 0 },
+    Step::Snapshot { object: 0 },
+    Step::Resize { object: 0, pages: 2 },
+];
 
 impl Demand {
     pub(crate) fn new(config: SimConfig, seed: u64, nth: u64) -> Demand {
@@ -192,14 +198,56 @@ impl Demand {
         short().into_iter().map(of).collect()
     }
 
-    /// The `nth` program of a call between two operations of an attach, a commit and a death.
-    /// `None`: fewer.
-    pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
-        let calls = beside();
-        let [first, second] = SWITCHES;
-        let call = calls.get((nth / (first * second)) as usize)?;
-        let switches = [nth % (first * second) / second, nth % second];
-        Some(Demand { config, program: beside_an_attach(call, switches), seed })
+    /// Programs of a call between any two operations of an attach, a commit and a death.
+    ///
+    /// # Errors
+    /// A call of which no part runs beside the attach violates a rule.
+    pub(crate) fn beside(config: SimConfig, seed: u64) -> Result<Vec<Demand>, String> {
+        let all = BESIDE.iter().map(|call| Self::beside_an_attach(&[0], call, config, seed));
+        Ok(all.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// [`Demand::beside`] for one call and these objects.
+    fn beside_an_attach(
+        objects: &[usize],
+        call: &Step,
+        config: SimConfig,
+        seed: u64,
+    ) -> Result<Vec<Demand>, String> {
+        let of = |switches| beside_an_attach(objects, call, switches);
+        // One runs after the other: this counts the turns that each takes.
+        let turns = guarded(seed, || Ok(run::run(&of([u64::MAX; 2]), config, seed)?.turns))?;
+        if turns.iter().any(|turns| *turns > TURNS) {
+            return Err(format!("{call:?} waits after the death of a process: {turns:?} turns"));
+        }
+        let second = |first| (0..=turns[1]).map(move |second| [first, second]);
+        let switches = (0..=turns[0]).flat_map(second);
+        Ok(switches.map(|switches| Demand { config, program: of(switches), seed }).collect())
+    }
+
+    /// Judges the short programs whose names begin with `names`.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn judge_short(names: &str, config: SimConfig, seed: u64) -> Result<(), String> {
+        let all = Demand::short(config, seed).into_iter().filter(|(name, _)| name.starts_with(names));
+        for (name, demand) in all {
+            demand.judge().map_err(|cause| format!("{name}: {cause}"))?;
+        }
+        Ok(())
+    }
+
+    /// Judges every `step`th program of a sweep beside an attach of these objects.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn judge_sweeps(
+        objects: &[usize],
+        step: usize,
+        config: SimConfig,
+        seed: u64,
+    ) -> Result<(), String> {
+        let all = Self::beside_an_attach(objects, &Step::Collect, config, seed)?;
+        for demand in all.iter().step_by(step) {
+            demand.perform().map_err(|cause| format!("{:?}: {cause}", demand.program))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn judge(&self) -> Result<Judged, String> {

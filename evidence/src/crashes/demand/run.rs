@@ -26,6 +26,8 @@ pub(super) struct Done {
     pub(super) segments: Vec<Segment>,
     ledger: Ledger,
     pub(super) counts: Counts,
+    /// Turns of each of the last two processes at once.
+    pub(super) turns: Vec<u64>,
 }
 
 impl Done {
@@ -72,9 +74,9 @@ pub(super) fn run(program: &Program<Step>, config: SimConfig, seed: u64) -> Resu
     done?;
     let mut ledger = std::mem::take(&mut *lock(&world.ledger));
     let moments = std::mem::take(&mut ledger.moments);
-    let counts = *lock(&world.counts);
+    let (counts, turns) = (*lock(&world.counts), lock(&world.turns).clone());
     segments.push(Segment { medium: world.medium.handle(), moments });
-    Ok(Done { segments, ledger, counts })
+    Ok(Done { segments, ledger, counts, turns })
 }
 
 impl World {
@@ -143,6 +145,7 @@ impl World {
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
         });
         self.at_once.store(false, Ordering::Relaxed);
+        *lock(&self.turns) = turns.taken();
         lock(&self.counts).together += 1;
         done.into_iter().collect()
     }

@@ -71,10 +71,11 @@ pub(crate) fn short() -> Vec<(String, Program<Step>)> {
     all
 }
 
-/// A process attaches, commits and dies while another makes this call; each switches after so many
-/// operations.
-pub(crate) fn beside_an_attach(call: &Step, switches: [u64; 2]) -> Program<Step> {
-    let own = vec![attach(A), commit(&[A]), Step::Die];
+/// A process attaches these objects, commits to them and dies while another one makes this call;
+/// `switches`: the turns that each takes before it lets the other one run.
+pub(crate) fn beside_an_attach(objects: &[usize], call: &Step, switches: [u64; 2]) -> Program<Step> {
+    let attached = objects.iter().map(|object| attach(*object));
+    let own = attached.chain([commit(objects), Step::Die]).collect();
     let both = Step::AtOnce { own, other: 1, its: vec![call.clone()], switches };
     Program(vec![(0, both), (2, attach(A)), (2, commit(&[A])), (2, Step::Detach { object: A })])
 }

@@ -43,6 +43,8 @@ pub(super) struct World {
     pub(super) names: AtomicU64,
     pub(super) faulted: AtomicBool,
     pub(super) at_once: AtomicBool,
+    /// Turns that each of the two had.
+    pub(super) turns: Mutex<Vec<u64>>,
     _addresses: Addresses,
 }
 
@@ -76,6 +78,7 @@ impl World {
             names: AtomicU64::new(0),
             faulted: AtomicBool::new(false),
             at_once: AtomicBool::new(false),
+            turns: Mutex::default(),
             _addresses: addresses,
         };
         world.prepare()?;
