@@ -1,8 +1,8 @@
 /* Persistent memory objects: the C interface of Indelible.
  *
- * A program attaches a named object to its address space, changes plain data in it through ordinary
- * pointers, and calls psync. All changes since the last psync become durable as one step; after a
- * crash at any instant the object is exactly as some psync left it.
+ * A program attaches a named object, changes plain data in it through ordinary pointers, and calls
+ * psync. All changes since the last psync become durable as one step; after a crash at any instant
+ * the object is as some psync left it.
  *
  * Functions return 0, or a pointer; for an error -1, or NULL, with pmo_errno and pmo_error_message.
  * Strings are UTF-8 and end with a zero byte. Callbacks must not throw; their pointers are valid
@@ -121,9 +121,9 @@ enum pmo_tracking { PMO_TRACKING_AUTO, PMO_TRACKING_WP_ASYNC, PMO_TRACKING_MPROT
 
 /** How to open or format a pool; zeros are defaults. medium is an enum pmo_medium, tracking an enum
  * pmo_tracking. The window, in multiples of 2 MiB, is the address range of a new pool's objects;
- * its label has up to 128 bytes. ahead_limit is how many bytes of an object may be filled before
- * they are touched; 0: any number. Flags: those of the function without options, PMO_UNTRUSTED,
- * PMO_FAULT_IN, PMO_INHERIT_READS. */
+ * its label has up to 128 bytes. ahead_limit bounds the bytes of an object filled before they are
+ * touched; 0: no limit. Flags: those of the function without options, PMO_UNTRUSTED, PMO_FAULT_IN,
+ * PMO_INHERIT_READS. */
 struct pmo_pool_options {
     uint32_t flags;
     uint32_t medium;
@@ -156,15 +156,15 @@ pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
 pmo_pool *pmo_open_or_format_with(const char *path, uint64_t size, const struct pmo_pool_options *options);
 
 /** Limits waits: of attach, resize, rename and destroy for an object in use elsewhere, of all calls
- * for the pool's table, of pmo_psync_cut for locks. Then they fail with PMO_ERR_HELD or
- * PMO_ERR_BUSY. By default objects are not waited for, the rest 20 s; a killed process that still
- * exists always 100 ms. */
+ * for the pool's table, of a consistent cut for locks. Then they fail with PMO_ERR_HELD or
+ * PMO_ERR_BUSY. By default objects are not waited for, the rest 20 s; a killed process always 100
+ * ms. */
 int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
 
 /** Closes a pool. Attached objects stay attached. */
 int pmo_close(pmo_pool *pool);
 
-/** Opens the pool at path, for functions that are given none. By default that is the pool of the
+/** Opens the pool at path, for functions whose pool is NULL. By default that is the pool of the
  * environment variable PMO_POOL. */
 int pmo_use(const char *path);
 
@@ -182,8 +182,8 @@ struct pmo_pool_info {
 /** Fills in info about the pool. */
 int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
 
-/** Lengthens the pool to length bytes, rounded down to whole pages, beside its other users, which
- * get the space when an object needs it. A device limits its pool; no pool becomes shorter. */
+/** Lengthens the pool to length bytes, rounded down to whole pages, beside its other users. A
+ * device limits its pool; no pool becomes shorter. */
 int pmo_pool_grow(pmo_pool *pool, uint64_t length);
 
 enum {
@@ -263,8 +263,8 @@ enum {
     /** Attach for loads and stores: one process at a time. */
     PMO_WRITE = 'w',
     /** With PMO_WRITE, to find mistakes: each psync costs a pmo_audit, and fails with
-     * PMO_ERR_STRAY_POINTER, durably changing nothing, while that finds addresses of the program,
-     * its libraries or its memory. */
+     * PMO_ERR_STRAY_POINTER while that finds addresses of the program, its libraries or its memory.
+     */
     PMO_AUDIT = 256,
     /** As PMO_AUDIT, and also for addresses of other objects. */
     PMO_AUDIT_OBJECTS = 512
@@ -275,8 +275,8 @@ enum {
  * transactional objects and those on demand, and PMO_STAT_ECC, at twice the size in whole pages,
  * which makes an object transactional unless it is on demand. reach is the address space kept for
  * growth, in bytes; 0: several times the pool's length, or the object's size once objects have half
- * of the pool's addresses. Keys are bytes; without any, all users of the pool may attach.
- * durability is an enum pmo_durability. */
+ * of the pool's addresses. Without keys, all users of the pool may attach. durability is an enum
+ * pmo_durability. */
 struct pmo_create_options {
     uint64_t size;
     uint64_t reach;
@@ -295,8 +295,8 @@ int pmo_create(pmo_pool *pool, const char *name, uint64_t size);
 int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_options *options);
 
 /** Creates a read-only object of these bytes, whose ID is their hash, the first 16 bytes of
- * SHA-256; id, which may be NULL, receives it. An object with that ID, of any name, is taken
- * instead, after a comparison. Returns 1 if it was made, 0 if it was there, -1 for an error:
+ * SHA-256; id, which may be NULL, receives it. An existing object with that ID, of any name, is
+ * taken instead, after a comparison. Returns 1 if it was made, 0 if it was there, -1 for an error:
  * PMO_ERR_EXISTS if another object has the name, PMO_ERR_DAMAGED if the bytes differ. "id:" and the
  * ID's 32 digits also name the object. */
 int pmo_create_by_content(pmo_pool *pool, const char *name, const void *content, size_t size, uint8_t *id);
@@ -356,21 +356,20 @@ enum {
     PMO_PSYNC_CUT = 1
 };
 
-/** Marks size bytes from address, in an attached object, as stored to. psync itself finds every
- * store through the page tables, but not those of devices that have pinned a page: registered
- * buffers of io_uring, RDMA, VFIO, and O_DIRECT reads across a psync. Mark the range when it is
- * pinned, and after each such I/O, before the psync that must include its bytes. The first mark
- * keeps the object's pages in place until detach; pin again after a pmo_grow that moved the object.
- * With tracking by mprotect, mark also stores by /proc/self/mem or a debugger; with explicit
- * tracking, all stores. Any thread may call it at any time. Ignored for an object attached for
- * reading. */
+/** Marks size bytes from address, in an attached object, as stored to. psync finds every store
+ * through the page tables, but not those of devices that have pinned a page: registered buffers of
+ * io_uring, RDMA, VFIO, and O_DIRECT reads across a psync. Mark the range when it is pinned, and
+ * after each such I/O. The first mark keeps the object's pages in place until detach; pin again
+ * after a pmo_grow that moved the object. With tracking by mprotect, mark also stores by
+ * /proc/self/mem or a debugger; with explicit tracking, all stores. Any thread may call it. Ignored
+ * for an object attached for reading. */
 int pmo_mark_dirty(const void *address, size_t size);
 
 /** Reads the pages of size bytes from address, in an attached object, into memory; returns how many
  * bytes from address are there, or -1 for an error. An unreadable page is an error here, but SIGBUS
- * at a touch. Call it before system calls that access untouched pages on device-DAX where `pmo
- * doctor` says that userfaultfd sees faults of user code only: they fail with EFAULT. Bytes beyond
- * the object are ignored. Other threads may use the object meanwhile. */
+ * at a touch. Call it before system calls that access untouched pages where `pmo doctor` says that
+ * userfaultfd sees faults of user code only: they fail with EFAULT. Bytes beyond the object are
+ * ignored. */
 int64_t pmo_prefault(const void *address, size_t size);
 
 /** Makes all stores to the object since its last psync durable, as one step. Any address in the
@@ -384,10 +383,10 @@ int pmo_psync_flags(void *object, unsigned flags);
  * none. Flags: PMO_PSYNC_CUT. */
 int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
 
-/** Takes the object back to its last psync, or to zeros: later stores, allocations and roots are
- * undone. Its size and address stay. Any address in the object will do. No other thread uses it
- * meanwhile, and pointers to later blocks are invalid. With explicit tracking, only marked stores
- * are undone. Ignored for an object attached for reading. After an error nothing is undone. */
+/** Takes the object, given by any address in it, back to its last psync, or to zeros: later stores,
+ * allocations and roots are undone. Its size and address stay. No other thread uses it meanwhile.
+ * With explicit tracking, only marked stores are undone. Ignored for an object attached for
+ * reading. After an error nothing is undone. */
 int pmo_revert(void *object);
 
 /** Begins a transaction of this thread on a psynced object, given by any address in it, by
@@ -412,8 +411,8 @@ int pmo_txabort(void);
 #define PMO_TXRECORD(variable) pmo_txrecord(&(variable), sizeof(variable))
 
 /** An address in an object that means nothing in the next run: offset is its place, in bytes from
- * the object's start; target the address; place its path from a root, with its described type, such
- * as "list.next (*mut node)", or its block; into what it points into. */
+ * the object's start; target the address; place its path from a root, such as "list.next (*mut
+ * node)", or its block; into what it points into. */
 struct pmo_pointer {
     uint64_t offset;
     uint64_t target;
@@ -424,8 +423,7 @@ struct pmo_pointer {
 /** Finds addresses in the object that point into the program, its libraries, its stack, malloc's
  * memory or another attached object; calls each, which may be NULL, for them. Returns their number,
  * or -1 for an error. It examines every aligned word of all live blocks, or of the whole object
- * without a heap: numbers that look like addresses count, and so do bytes older than their block.
- */
+ * without a heap: numbers that look like addresses count. */
 int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
 
 /* ---- transactions ---- */
@@ -437,23 +435,21 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
 
 /** Sets whether plain loads outside of transactions see a detached object, transactional or on
  * demand (1), or are a SIGSEGV (0, the default). A load sees committed bytes alone, maybe before
- * they are durable. An aligned word of 8 bytes is of one moment, several are not: some may be of a
- * commit in progress. Load words as atomics (__atomic_load_n) or as volatile, as they change
- * meanwhile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: another durability, or check
- * words. A durability without transactions resets this. */
+ * they are durable. An aligned word of 8 bytes is of one moment, several are not. Load words as
+ * atomics (__atomic_load_n) or as volatile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH:
+ * another durability, or check words. A durability without transactions resets this. */
 int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, size_t key_len, int readable);
 
 /** Attaches a transactional object, or one on demand, and returns its first byte: the same address
  * in every process and run. Transactions of this process's threads read and change it; each is
  * durable when it has committed. A plain load or store is a SIGSEGV; of an object that is
- * PMO_STAT_READABLE_OUTSIDE, only a store. An object whose last process died is recovered first.
- * pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of
- * heaps and roots refuse it.
+ * PMO_STAT_READABLE_OUTSIDE, only a store. pmo_detach detaches it. Its heap is that of pmo_tx_alloc
+ * and pmo_tx_root; other functions of heaps and roots refuse it.
  *
  * On demand (PMO_DURABILITY_ON_DEMAND), a commit outlives the process without a durable write. It
  * is durable after pmo_tx_sync, pmo_psync or the detach, and now and then (pmo_set_epochs). A power
- * cut leaves whole transactions, in order: all durable ones, maybe more. A guard of the machine
- * (pmo guard) makes all durable when the power fails. Such an object has no heap. */
+ * cut leaves a prefix of the commits, with all durable ones. A guard of the machine (pmo guard)
+ * makes all durable when the power fails. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** States that an object attached for transactions, or for blocks, begins with a value of size
@@ -468,8 +464,7 @@ void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *ke
 
 /** Waits until this thread's commits on demand in this pool, and all that they read, are durable;
  * object is any address in an attached object of the pool. Concurrent waits share one durable
- * write. Commits on transactional objects are durable already: it only fails if one could not be.
- * After an error the next attach recovers the objects. */
+ * write. After an error the next attach recovers the objects. */
 int pmo_tx_sync(const void *object);
 
 /** Commits on demand of this process that a power cut would lose: transactions, at most, and
@@ -504,9 +499,8 @@ void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, s
 typedef struct pmo_tx pmo_tx;
 
 /** Explains deadly accesses to objects on standard error: the object's name, the offset, the
- * remedy. They are loads or stores outside of a transaction, stores to an object attached for
- * reading, and accesses to a detached object. PMO_EXPLAIN_FAULTS=1 in the environment does the same
- * for any program. A later handler for SIGSEGV comes first. */
+ * remedy. PMO_EXPLAIN_FAULTS=1 in the environment does the same for any program. A later handler
+ * for SIGSEGV comes first. */
 int pmo_explain_faults(void);
 
 /** Begins a transaction on count transactional objects of one pool. NULL for an error;
@@ -573,10 +567,9 @@ int pmo_tx_on_abort(pmo_tx *tx, void (*each)(void *context), void *context);
 
 /** Keeps the bytes of the object's last psync under the name snapshot, to be attached for reading,
  * or copied by pmo_create_from. It takes constant time, also beside a writer, whose next psync
- * waits a moment. The pool needs a free piece as large as the object; later only pages that the
- * object changes take space. PMO_ERR_BUSY: the writer is busy for longer than pmo_wait says. After
- * an error nothing happened. The key is the one for writing, if the object has any; the snapshot
- * then has it. */
+ * waits a moment. The pool needs a free piece as large as the object; later only changed pages take
+ * space. PMO_ERR_BUSY: the writer is busy for longer than pmo_wait says. The key is the one for
+ * writing, if the object has any; the snapshot then has it. */
 int pmo_snapshot(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** An object, and the name of its snapshot. */
@@ -591,12 +584,11 @@ struct pmo_snapshot {
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
 /** Creates an object named copy with the bytes of an object's last psync, or of a snapshot. It
- * takes constant time, also beside a writer; the first change of a shared page writes the whole
- * page. Both have the same address, and pointers stay right; a process attaches one of them at a
- * time. The pool needs a free piece as large as the object, or two unless it is a snapshot; later
- * only pages that change take space. The options, which may be NULL, give keys and the flags
- * PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; their size and reach are 0. By default the copy has the
- * key of this call, if the object has any. */
+ * takes constant time, also beside a writer. Both have the same address: a process attaches one of
+ * them at a time. The pool needs a free piece as large as the object, or two unless it is a
+ * snapshot; later only changed pages take space. The options, which may be NULL, give keys and the
+ * flags PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; their size and reach are 0. By default the copy
+ * has the key of this call, if the object has any. */
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
 
@@ -607,10 +599,9 @@ int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const vo
 #define PMO_REBASE 1u
 
 /** Copies the state of an object's last psync, or a snapshot, to another pool, or with PMO_REBASE
- * maybe to the same one, as an object with its own identity. Without PMO_REBASE both have the same
- * addresses, and a process attaches one of them at a time. Users of the object go on. The key is
- * also the copy's, if the object has one. Calls each, which may be NULL, with bytes done and bytes
- * in all. After an error nothing has happened. */
+ * maybe to the same one, as an object with its own identity. Without PMO_REBASE a process attaches
+ * one of them at a time. The key is also the copy's, if the object has one. Calls each, which may
+ * be NULL, with bytes done and bytes in all. After an error nothing has happened. */
 int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, const char *copy,
                 unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
@@ -628,8 +619,8 @@ void *pmo_attach_snapshot(pmo_pool *pool, const char *name, const void *key, siz
 
 /** Advances an object of pmo_attach_snapshot to the newest psync. newer, which may be NULL, is set
  * to 1 if there was one, else to 0. The address stays, the size may change; look up pointers, roots
- * and blocks again. No other thread uses the object meanwhile. After an error it is unchanged; if
- * it could not be mapped where it grew to, accesses are a SIGSEGV until another call succeeds.
+ * and blocks again. No other thread uses the object meanwhile. After an error it is unchanged, or,
+ * if it could not be mapped where it grew to, closed until another call succeeds.
  * PMO_ERR_NOT_FOUND: it was destroyed or renamed. */
 int pmo_refresh(void *object, int *newer);
 
@@ -640,9 +631,9 @@ struct pmo_collected {
 };
 
 /** Merges unshared remains of copies, and removes remains of deleted snapshots and copies, so that
- * no object takes more space than one never copied. Other processes may use the pool meanwhile. It
- * costs the copied pages. Calls each, which may be NULL, with the number of objects examined, and
- * of all. Fills in collected, which may be NULL. After an error, finished work stays. */
+ * no object takes more space than one never copied. Other processes may use the pool meanwhile.
+ * Calls each, which may be NULL, with the number of objects examined, and of all. Fills in
+ * collected, which may be NULL. After an error, finished work stays. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
 
@@ -686,11 +677,10 @@ int pmo_diff(pmo_pool *pool, const char *older, const char *newer, const void *k
              void (*each)(uint64_t first, uint64_t count, void *context), void *context, struct pmo_difference *difference);
 
 /** Destroys detached snapshots of an object that a retention policy drops. The policy keep lists
- * ages with periods: 24h:1h,7d:1d keeps one for each hour of the last 24 hours, of older ones one
- * for each day of the last 7 days, and the newest of all; units are s, m, h, d, w. Only snapshots
- * named OBJECT@TIME count, such as ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with
- * the name of each destroyed one; returns their number, or -1 for an error, after which they stay
- * destroyed. */
+ * ages with periods: 24h:1h,7d:1d keeps one for each of the last 24 hours, one for each of the last
+ * 7 days, and the newest; units are s, m, h, d, w. Only snapshots named OBJECT@TIME count, such as
+ * ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with the name of each destroyed one;
+ * returns their number, or -1 for an error, after which they stay destroyed. */
 int64_t pmo_thin(pmo_pool *pool, const char *name, const char *keep, const void *key, size_t key_len,
                  void (*each)(const char *snapshot, void *context), void *context);
 
@@ -756,21 +746,20 @@ pmo_seal_key *pmo_seal_key_command(const char *command, uint64_t milliseconds);
  * folder CREDENTIALS_DIRECTORY. A key file of the same bytes gives the same key. */
 pmo_seal_key *pmo_seal_key_credential(const char *name);
 
-/** Makes a key of the TPM 2.0 of this machine, or of the device or socket at path, if not NULL. Its
- * slot has a random secret, sealed under the storage key of the TPM's owner hierarchy: a copy of
- * the pool does not open elsewhere, and every process with access to the TPM opens the object.
+/** Makes a key of the TPM 2.0 of this machine, or of the device or socket at path, if not NULL. A
+ * copy of the pool does not open elsewhere; every process with access to the TPM opens the object.
  * Clearing the TPM loses its slots: add a second key, elsewhere. */
 pmo_seal_key *pmo_seal_key_tpm(const char *path);
 
 /** Copies a key, to be freed on its own, whose new slots expire at a time in seconds since 1970. An
- * object keeps at least one key without expiry. Other software, or a wrong clock, gets around this
- * guard rail; not around pmo_remove_key and pmo_reencrypt. */
+ * object keeps at least one key without expiry. Other software, or a wrong clock, ignores the
+ * expiry: pmo_remove_key and pmo_reencrypt do not depend on them. */
 pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
 
 /** Copies a passphrase, to be freed on its own, at another cost: its new slots take so many bytes
- * of memory and passes of Argon2id, by default 64 MiB and 3. Slots can be forged: one above 256
- * MiB, or five times the default work, opens only by a passphrase of that cost. PMO_ERR_SEALED: no
- * passphrase, or more than 1 GiB or 16 passes. */
+ * of memory and passes of Argon2id, by default 64 MiB and 3. A slot above 256 MiB, or five times
+ * the default work, opens only by a passphrase of that cost. PMO_ERR_SEALED: no passphrase, or more
+ * than 1 GiB or 16 passes. */
 pmo_seal_key *pmo_seal_key_costing(const pmo_seal_key *seal, uint64_t memory, uint32_t passes);
 
 /** An anchor: a place outside of the pool that keeps the number of an object's newest state. It is
@@ -794,8 +783,8 @@ struct pmo_anchor {
 /** Copies a key, to be freed on its own, with an object's anchor. An attach then fails with
  * PMO_ERR_POOL_BEHIND if the object was put back to an older state, and with PMO_ERR_ANCHOR_BEHIND
  * if the anchor was. An object attached so for writing needs its anchor from then on. Attach, psync
- * at its interval, and detach tell the anchor of the newest state; states between that and a death
- * are indistinguishable. */
+ * at its interval, and detach tell the anchor of the newest state; after a death any later state is
+ * accepted. */
 pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
 
 /** Copies a key, to be freed on its own, with the key file at path that signs the object: 32 random
@@ -830,8 +819,7 @@ int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_
 
 /** As pmo_attach, of a sealed object. PMO_ERR_WRONG_KEY: seal opens none of its key slots, and
  * nothing was read. PMO_ERR_DAMAGED: the page in the message differs from the sealed one. The
- * plaintext is in this process's memory alone, excluded from core dumps and overwritten by
- * pmo_detach. */
+ * plaintext is excluded from core dumps, and pmo_detach overwrites it. */
 void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
                         const pmo_seal_key *seal);
 
@@ -852,7 +840,7 @@ int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_
 
 /** Seals a detached, sealed object by a new key, which these keys open, each in its slot; the first
  * opens the object now. Other slots go: owners of other keys cannot read later psyncs. It needs its
- * space once more meanwhile; a crash leaves the whole object with the former key or the new one. */
+ * space once more meanwhile. A crash leaves the former key or the new one. */
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
 
 /** Accepts the state of a detached, sealed object as the newest, against the record of the key's
@@ -927,9 +915,8 @@ int pmo_heap_open(void *object, unsigned flags);
 int pmo_heap_open_or_format(void *object, unsigned flags);
 
 /** Allocates size bytes, at a multiple of 16, in the object. A struct copied there brings its
- * padding, arbitrary bytes of the process: store the members, or clear the struct first. The next
- * psync makes blocks durable, as in use or as free. Any number of threads may allocate and free at
- * once. */
+ * padding, arbitrary bytes of the process: store the members, or clear the struct first. Any number
+ * of threads may allocate and free at once. */
 void *pmo_malloc(void *object, size_t size);
 
 /** Allocates count times size bytes, all zero. */
@@ -1054,12 +1041,10 @@ struct pmo_root_options {
 };
 
 /** Returns the address of a root as a value of the program's type, made, converted or reset if need
- * be. Converters form a chain from the version in the heap, found whole before any runs; a missing
- * one is an error that names the version. The new value replaces the old one, which is freed with
- * its block; the next psync makes this durable as one step. After an error, new blocks are freed
- * and the old value stays; only if drop has freed the old block does the root have the new one. It
- * walks over the heap's blocks if there is something to do. No other thread uses the object
- * meanwhile. */
+ * be. Converters form a chain from the version in the heap; a missing one is an error before any
+ * runs. The new value replaces the old one, which is freed with its block; the next psync makes
+ * this durable as one step. After an error, new blocks are freed and the old value stays, unless
+ * drop has freed it. No other thread uses the object meanwhile. */
 void *pmo_root_from(void *object, const char *name, const struct pmo_type *type, const struct pmo_root_options *options);
 
 /** A root. */
@@ -1170,9 +1155,9 @@ pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 
 /* A view is an object with slots, each for an object of the same pool. A program that attaches a
  * view has each of these at its own address: the first load or store by any code attaches it, for
- * stores if the slot asks for them. It then equals any attached object, but pmo_detach refuses it.
- * An unavailable object or a forbidden access is a SIGSEGV; pmo_view_at says why. To system calls
- * an unused object's address is EFAULT. A NULL view is the one of pmo_view_start. */
+ * stores if the slot asks for them. pmo_detach refuses it. An unavailable object or a forbidden
+ * access is a SIGSEGV; pmo_view_at says why. To system calls an unused object's address is EFAULT.
+ * A NULL view is the one of pmo_view_start. */
 
 /** Makes a view with so many empty slots, up to 65536. */
 int pmo_view_create(pmo_pool *pool, const char *name, size_t slots);
@@ -1228,8 +1213,7 @@ int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *cont
  * one, and a process can have 15 such classes; pmo_view_at fails with PMO_ERR_NO_ROOM beyond them,
  * and with PMO_ERR_UNSUITABLE for an object tracked by mprotect. With the processor's protection
  * keys (`pmo doctor`) a thread has its rights for itself; without them all threads share them. A
- * forbidden access is a SIGSEGV, or EFAULT for a system call. Calls of this library need the
- * thread's rights, but not to make stores durable. After a jump out of a signal handler
+ * forbidden access is a SIGSEGV, or EFAULT for a system call. After a jump out of a signal handler
  * (siglongjmp) a thread is in no contexts: call pmo_view_leave_all, then enter again. */
 int pmo_view_attach_switched(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
@@ -1313,9 +1297,9 @@ int pmo_extension_failed(const char *of);
 /* ---- objects that processes share ---- */
 
 /** Attaches an object of PMO_DURABILITY_SHARED, and returns its first byte: the same address in
- * every process. Any number of processes of one user use it at once as threads share memory: by
- * atomics, or under their own locks. Nothing becomes durable; it stays until it is destroyed or the
- * machine restarts. pmo_detach detaches it. */
+ * every process. Processes of one user share it as threads share memory: by atomics, or under
+ * locks. Nothing becomes durable; it stays until it is destroyed or the machine restarts.
+ * pmo_detach detaches it. */
 void *pmo_attach_shared(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 enum {

@@ -8,7 +8,7 @@
 //     heap.psync();
 //
 // All changes since the last psync become durable as one step; after a crash at any instant the
-// object, containers included, is exactly as some psync left it.
+// object, containers included, is as some psync left it.
 #ifndef PMO_HPP
 #define PMO_HPP
 

@@ -14,10 +14,9 @@
  * Loads and stores of the object outside of blocks are a SIGSEGV; in __transaction_atomic blocks
  * also those of functions that GCC does not compile for them. __transaction_relaxed blocks may call
  * any function: such a block runs alone, and costs a fault for each page of an object that it
- * touches. A block whose changes cannot be made durable ends the program with a message, as the
- * language has no error for it. A block changes objects of one pool and one class. In an object
- * with check words (PMO_STAT_ECC), a block that loads a damaged word repairs it; an irreparable
- * word ends the program with a message. */
+ * touches. A block whose changes cannot be made durable ends the program with a message. A block
+ * changes objects of one pool and one class. In an object with check words (PMO_STAT_ECC), a block
+ * that loads a damaged word repairs it; an irreparable word ends the program with a message. */
 #ifndef PMO_BLOCKS_H
 #define PMO_BLOCKS_H
 

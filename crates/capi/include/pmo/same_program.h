@@ -1,15 +1,14 @@
 /* For programs that keep pointers to their own functions, constants or virtual tables in an object,
  * such as interpreters and databases: refuses an object of another program, or of this one loaded
- * elsewhere. The first program that has the object records itself in a root: its build ID, unique
- * to its code, and its load address.
+ * elsewhere. The first program that has the object records its build ID and its load address in a
+ * root.
  *
  *     const char *refused = pmo_refuse_another_program(object);
  *     if (refused != NULL)
  *         fprintf(stderr, "%s\n", refused);
  *
  * Link with -no-pie. Functions and tables of shared libraries move in every run, unchecked: -static
- * avoids them.
- */
+ * avoids them. */
 #ifndef PMO_SAME_PROGRAM_H
 #define PMO_SAME_PROGRAM_H
 

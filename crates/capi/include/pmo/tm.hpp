@@ -7,16 +7,16 @@
 //         shelf->queue.push_back(7);
 //     } // durable
 //
-// A container of zeros, such as a new root of pmo_tm_root, is empty. It lies in an attached object,
-// and allocates in its heap as a part of the block, which takes effect as a whole or not at all. A
-// function that adds returns false, and adds nothing, if the heap is full and cannot grow. Use
-// containers in blocks alone; they have no destructors: clear() frees their memory. Values are
-// numbers, pointers into objects, and structs of such.
+// A container of zeros, such as a new root of pmo_tm_root, is empty. It allocates in the heap of
+// its object, as a part of the block. A function that adds returns false, and adds nothing, if the
+// heap is full and cannot grow. Use containers in blocks alone; they have no destructors: clear()
+// frees their memory. Values are numbers, pointers into objects, and structs of such.
 //
 // Containers of the standard library are for blocks that cannot be undone and run alone:
 //
-//     std::vector<long, pmo::tm::allocator<long>> *numbers; // in an object, made in place with
-//     pmo::tm::allocator<long>(object) __transaction_relaxed { numbers->push_back(7); } // durable
+//     std::vector<long, pmo::tm::allocator<long>> *numbers;
+//     // In an object, made in place with pmo::tm::allocator<long>(object).
+//     __transaction_relaxed { numbers->push_back(7); } // durable
 #ifndef PMO_TM_HPP
 #define PMO_TM_HPP
 

@@ -12,7 +12,7 @@
  *     if (result == PMO_TX_FAILED)
  *         fprintf(stderr, "%s\n", pmo_error_message());
  *
- * The rules are those of setjmp. The block may run several times, so that its other effects must be
+ * The rules are those of setjmp. The block may run several times: its other effects must be
  * repeatable. A variable of the surrounding function that the block changes and then reads is
  * volatile. Functions that it calls get tx, a struct pmo_block *. Memory that the block acquires
  * leaks when it runs again: pmo_tx_on_abort(tx->running, free, memory) frees it. Leaving the block

@@ -242,8 +242,8 @@ public:
 };
 
 // Runs body(tx) as a transaction on these objects of one pool, and returns its result once all
-// changes are durable, or, on demand, outlive the process. After a conflict it runs again, so that
-// its other effects must be repeatable. An exception undoes it, and is rethrown.
+// changes are durable, or, on demand, outlive the process. After a conflict it runs again: its
+// other effects must be repeatable. An exception undoes it, and is rethrown.
 template <class F, class... T> auto transaction(F &&body, const transactional<T> &...objects)
 {
     static_assert(sizeof...(T) > 0, "a transaction needs an object at least");

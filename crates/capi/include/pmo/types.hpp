@@ -111,9 +111,11 @@ template <class T, class E> struct described_by<type_of<T, E>> {
 // every word in its bytes that could be an address for one. The name is the constant text, and
 // should include the version of the layout:
 //
-//     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> :
-//     pmo::opaque<boost::container::vector<T, A>, T> { static constexpr const char *text = "boost
-//     1.74 vector"; };
+//     template <class T, class A>
+//     struct pmo::type_of<boost::container::vector<T, A>>
+//         : pmo::opaque<boost::container::vector<T, A>, T> {
+//         static constexpr const char *text = "boost 1.74 vector";
+//     };
 template <class Self, class... Parts> struct opaque {
     static std::string name()
     {
@@ -224,8 +226,8 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 
 // Describes a class template: its parameters, its name, at most 4 arguments, and its members:
 //
-//     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N), PMO_MEMBER(next),
-//     PMO_MEMBER(items))
+//     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N),
+//                           PMO_MEMBER(next), PMO_MEMBER(items))
 #define PMO_DESCRIBE_TEMPLATE(parameters, template_name, arguments, ...)                                               \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
     template <PMO_INNER parameters> struct pmo::type_of<template_name<PMO_INNER arguments>> {                          \
