@@ -1,4 +1,4 @@
-//! Transactions that record bytes before they change (paper 002, S2.17): TXSTART, TXRECORD and
+//! Transactions that record bytes before they change (Twizzler, S2.17): TXSTART, TXRECORD and
 //! TXEND, on a psynced object.
 //!
 //! The undo log, persistent in the paper, is volatile here: only an abort needs it.
