@@ -47,7 +47,7 @@ const PACKAGES: [Package; 5] = [
         recommends: "",
         title: "SQLite databases in persistent memory objects",
         text: "An extension that SQLite loads: a database is an object, and each commit is one step.",
-        files: &["lib/libsqlite3-pmo.so", "lib/pkgconfig/sqlite3-pmo.pc"],
+        files: &["lib/libsqlite3-pmo.", "lib/pkgconfig/sqlite3-pmo", "include/sqlite3-pmo.h"],
     },
     Package {
         name: "pmo-mount",

@@ -29,7 +29,11 @@ pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Resul
     install_tm(profile, &lib)?;
     // SQLite derives the entry point from this name.
     copy(&built(&SQLITE, "libindelible_sqlite.so", profile)?, &lib.join("libsqlite3-pmo.so"))?;
-    write(&lib.join("pkgconfig/sqlite3-pmo.pc"), &pkg_config_sqlite())?;
+    copy(&built(&SQLITE, "libindelible_sqlite.a", profile)?, &lib.join("libsqlite3-pmo.a"))?;
+    copy(&programs::project()?.join("crates/sqlite/include/sqlite3-pmo.h"), &include.join("sqlite3-pmo.h"))?;
+    write(&lib.join("pkgconfig/sqlite3-pmo.pc"), &pkg_config_sqlite("", "-L${libdir} -lsqlite3-pmo"))?;
+    let archive = format!("${{libdir}}/libsqlite3-pmo.a {}", SYSTEM.join(" "));
+    write(&lib.join("pkgconfig/sqlite3-pmo-static.pc"), &pkg_config_sqlite("-static", &archive))?;
     let cmake = folder(&lib, "cmake/pmo")?;
     write(&cmake.join("pmo-config.cmake"), CMAKE)?;
     write(
@@ -186,10 +190,13 @@ fn pkg_config_tm() -> String {
     )
 }
 
-fn pkg_config_sqlite() -> String {
+/// Of programs that are linked with SQLite and with these `libs`.
+fn pkg_config_sqlite(kind: &str, libs: &str) -> String {
     format!(
-        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nextension=${{libdir}}/libsqlite3-pmo.so\n\n\
-         Name: sqlite3-pmo\nDescription: SQLite databases in persistent memory objects\nVersion: {VERSION}\n"
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\
+         extension=${{libdir}}/libsqlite3-pmo.so\n\n\
+         Name: sqlite3-pmo{kind}\nDescription: SQLite databases in persistent memory objects\nVersion: {VERSION}\n\
+         Libs: {libs} -lsqlite3\nCflags: -I${{includedir}}\n"
     )
 }
 

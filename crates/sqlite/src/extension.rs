@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::abi::{
-    AutoExtension, Exec, Find, Functions, Log, Register, Sql, UriParameter, Vfs, control, place,
-};
+use crate::abi::{AutoExtension, Exec, Find, Functions, Register, Sql, Vfs, control, place};
 use crate::failure::code;
 use crate::request::{Answer, FUNCTIONS, Request};
 use crate::vfs;
@@ -55,14 +53,45 @@ pub unsafe fn register<V, E>(
     // SAFETY: the caller's promise: `E` is `Option<Opened>`.
     let registered = unsafe {
         let auto = transmute::<unsafe extern "C" fn(E) -> c_int, AutoExtension>(auto_extension);
-        match vfs::register(functions) {
-            code::OK => auto(Some(opened)),
-            refused => refused,
-        }
+        install(functions, auto)
     };
     match registered {
         code::OK => Ok(()),
         refused => Err(Refused(refused)),
+    }
+}
+
+/// Registers the VFS; each connection that is opened later passes [`opened`].
+///
+/// # Safety
+/// Functions of one SQLite.
+unsafe fn install(functions: Functions, auto_extension: AutoExtension) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { vfs::register(functions) } {
+        // SAFETY: as above.
+        code::OK => unsafe { auto_extension(Some(opened)) },
+        refused => refused,
+    }
+}
+
+/// The same with the functions at these places of a table, and connections get [`PRAGMAS`] by the
+/// last one.
+///
+/// # Safety
+/// The table has `sqlite3_vfs_find`, `sqlite3_vfs_register`, `sqlite3_uri_parameter`,
+/// `sqlite3_log`, `sqlite3_auto_extension` and `sqlite3_exec` of one SQLite at these places.
+unsafe fn install_from(table: *const *const c_void, places: [usize; 6]) -> c_int {
+    let [find, register, uri_parameter, log, auto_extension, exec] = places;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let functions = Functions {
+            find: routine(table, find),
+            register: routine(table, register),
+            uri_parameter: routine(table, uri_parameter),
+            log: routine(table, log),
+        };
+        EXEC.get_or_init(|| routine::<Exec>(table, exec));
+        install(functions, routine(table, auto_extension))
     }
 }
 
@@ -176,27 +205,22 @@ pub unsafe extern "C" fn sqlite3_sqlitepmo_init(
     _message: *mut *mut c_char,
     api: *const *const c_void,
 ) -> c_int {
+    use place::{AUTO_EXTENSION, EXEC, LOG, URI_PARAMETER, VFS_FIND, VFS_REGISTER};
     // SAFETY: `sqlite3_api_routines` of a SQLite that has these functions: 3.8.7 and later have
     // all of them.
-    let functions = unsafe {
-        Functions {
-            find: transmute::<*const c_void, Find>(*api.add(place::VFS_FIND)),
-            register: transmute::<*const c_void, Register>(*api.add(place::VFS_REGISTER)),
-            uri_parameter: transmute::<*const c_void, UriParameter>(*api.add(place::URI_PARAMETER)),
-            log: transmute::<*const c_void, Log>(*api.add(place::LOG)),
-        }
-    };
-    // SAFETY: functions of one SQLite.
-    let registered = unsafe { vfs::register(functions) };
-    if registered != code::OK {
-        return registered;
+    match unsafe { install_from(api, [VFS_FIND, VFS_REGISTER, URI_PARAMETER, LOG, AUTO_EXTENSION, EXEC]) } {
+        code::OK => code::OK_LOAD_PERMANENTLY,
+        refused => refused,
     }
-    // SAFETY: as above.
-    unsafe {
-        if EXEC.set(transmute::<*const c_void, Exec>(*api.add(place::EXEC))).is_ok() {
-            let auto = transmute::<*const c_void, AutoExtension>(*api.add(place::AUTO_EXTENSION));
-            auto(Some(opened));
-        }
-    }
-    code::OK_LOAD_PERMANENTLY
+}
+
+/// `sqlite3_pmo_register` of `sqlite3-pmo.h`: registers the VFS with the SQLite that a C program is
+/// linked with. Returns a code of SQLite.
+///
+/// # Safety
+/// Six functions of one SQLite, in the order of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_pmo_register_with(functions: *const *const c_void) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { install_from(functions, [0, 1, 2, 3, 4, 5]) }
 }

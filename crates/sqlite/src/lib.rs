@@ -54,7 +54,7 @@ mod together;
 mod undo;
 mod vfs;
 
-pub use extension::{Refused, register, sqlite3_sqlitepmo_init};
+pub use extension::{Refused, register, sqlite3_pmo_register_with, sqlite3_sqlitepmo_init};
 pub use plain::{CopyError, export, import};
 
 use indelible::Pool;

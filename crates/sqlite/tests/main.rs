@@ -9,5 +9,6 @@ mod kills;
 mod one_process;
 mod plain;
 mod power_cuts;
+mod static_library;
 mod support;
 mod tickets;
