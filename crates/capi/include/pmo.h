@@ -81,8 +81,7 @@ enum pmo_error {
 /** Kind of this thread's last error, an enum pmo_error. Calls that succeed do not change it. */
 int pmo_errno(void);
 
-/** Text of this thread's last error: the failed action, its cause, the remedy. Valid until the
- * thread's next error. */
+/** Text of this thread's last error: action, cause, remedy. Valid until the thread's next error. */
 const char *pmo_error_message(void);
 
 /** Text for a kind of error. Never NULL. */
@@ -105,8 +104,8 @@ enum {
     PMO_ALLOW_REMOTE = 4,
     /** Distrust the pool's file: heaps are read-only until verified. */
     PMO_UNTRUSTED = 8,
-    /** Fill pages on demand even where the file could be mapped: a full tmpfs is then an error of
-     * psync, not SIGBUS. */
+    /** Fill pages on demand instead of mapping the file: a full tmpfs is an error of psync, not
+     * SIGBUS. */
     PMO_FAULT_IN = 16,
     /** Leave objects attached for reading to forked children. */
     PMO_INHERIT_READS = 32
@@ -115,8 +114,8 @@ enum {
 /** Kinds of medium: AUTO asks the path, the others force. */
 enum pmo_medium { PMO_MEDIUM_AUTO, PMO_MEDIUM_FILE, PMO_MEDIUM_MEMORY, PMO_MEDIUM_DAX, PMO_MEDIUM_DEVDAX };
 
-/** How stores are found: AUTO takes the best that the kernel offers. With EXPLICIT, stores not
- * marked by pmo_mark_dirty may be lost. */
+/** How stores are found: AUTO takes the kernel's best way. With EXPLICIT, stores not marked by
+ * pmo_mark_dirty may be lost. */
 enum pmo_tracking { PMO_TRACKING_AUTO, PMO_TRACKING_WP_ASYNC, PMO_TRACKING_MPROTECT, PMO_TRACKING_EXPLICIT };
 
 /** How to open or format a pool; zeros are defaults. medium is an enum pmo_medium, tracking an enum
@@ -203,15 +202,15 @@ enum {
     PMO_STAT_SHARES = 64,
     /** Its contents hold until the machine restarts. */
     PMO_STAT_VOLATILE = 128,
-    /** The machine restarted: an attach fails with PMO_ERR_VOLATILE_GONE; creating an object of the
-     * same name replaces it. */
+    /** The machine restarted: an attach fails with PMO_ERR_VOLATILE_GONE; creating the name
+     * replaces it. */
     PMO_STAT_GONE = 256,
     /** It is sealed: pmo_attach_sealed attaches it. */
     PMO_STAT_SEALED = 512,
     /** It is declared independent of its addresses: PMO_REBASE moves it unchanged. */
     PMO_STAT_POSITION_INDEPENDENT = 1024,
-    /** Each word has a check word, by which transactions and pmo_scrub repair it. Sizes are those
-     * of the words alone. */
+    /** Each word has a check word, by which transactions and pmo_scrub repair it. Sizes exclude
+     * these. */
     PMO_STAT_ECC = 2048,
     /** Its ID is the hash of its bytes: pmo_create_by_content. */
     PMO_STAT_BY_CONTENT = 4096,
@@ -220,8 +219,7 @@ enum {
 };
 
 /** How stores become durable: plain stores by psync; transactional ones by each commit; on demand
- * by pmo_tx_sync, after the commit, which outlives the process; or never, in objects shared by
- * pmo_attach_shared. */
+ * by pmo_tx_sync, after a commit that outlives the process; or never, in shared objects. */
 enum pmo_durability {
     PMO_DURABILITY_PSYNC,
     PMO_DURABILITY_TRANSACTIONAL,
@@ -310,13 +308,13 @@ int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key,
 /** Renames a detached object. PMO_ERR_SEALED: its name is sealed; use pmo_rename_sealed. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
 
-/** Reserves reach bytes of addresses, from the object's first, for growth. The object may be
- * attached; its heap grows into them after the next attach. PMO_ERR_NO_ADDRESSES: another object
- * has them. PMO_ERR_BAD_SIZE: it has more already. */
+/** Reserves reach bytes of addresses for the growth of an object, attached or not; a heap uses them
+ * after the next attach. PMO_ERR_NO_ADDRESSES: another object has them. PMO_ERR_BAD_SIZE: it has
+ * more already. */
 int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_len, uint64_t reach);
 
-/** Declares a detached object free of pointers and other dependence on its addresses (1), or not
- * (0): PMO_STAT_POSITION_INDEPENDENT. Nothing checks that. */
+/** Declares a detached object independent of its addresses (1), or not (0), unchecked:
+ * PMO_STAT_POSITION_INDEPENDENT. */
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte:
@@ -327,8 +325,8 @@ void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *k
 /** As pmo_attach, for the object whose first byte has this address. It is searched for. */
 void *pmo_attach_at(pmo_pool *pool, const void *address, int permission, const void *key, size_t key_len);
 
-/** Ends an attachment. Stores since the last psync are lost, and accesses to the object are a
- * SIGSEGV. No other thread uses the object or its heap meanwhile. */
+/** Ends an attachment. Stores since the last psync are lost. No other thread uses the object or its
+ * heap meanwhile. */
 int pmo_detach(void *object);
 
 /** Grows an attached object, and its heap, to size bytes at the same address. No other thread uses
@@ -351,8 +349,8 @@ struct pmo_object {
 int pmo_object(const void *address, struct pmo_object *object);
 
 enum {
-    /** Take a consistent cut: other threads may store meanwhile. Their stores wait, or belong to
-     * the next psync. */
+    /** Take a consistent cut: stores of other threads wait meanwhile, or belong to the next psync.
+     */
     PMO_PSYNC_CUT = 1
 };
 
@@ -379,8 +377,7 @@ int pmo_psync(void *object);
 /** As pmo_psync. Flags: PMO_PSYNC_CUT. */
 int pmo_psync_flags(void *object, unsigned flags);
 
-/** psync of several objects of one pool as one step: a crash leaves all of them as of this call, or
- * none. Flags: PMO_PSYNC_CUT. */
+/** psync of several objects of one pool as one step. Flags: PMO_PSYNC_CUT. */
 int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
 
 /** Takes the object, given by any address in it, back to its last psync, or to zeros: later stores,
@@ -389,18 +386,18 @@ int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
  * reading. After an error nothing is undone. */
 int pmo_revert(void *object);
 
-/** Begins a transaction of this thread on a psynced object, given by any address in it, by
- * recording bytes before they change: TXSTART, TXRECORD and TXEND. An object has one at a time;
- * another thread waits here. <pmo/transaction.h> is for transactional objects. */
+/** Begins a transaction of this thread on a psynced object, given by any address in it: TXSTART,
+ * TXRECORD and TXEND. An object has one at a time; another thread waits here. <pmo/transaction.h>
+ * is for transactional objects. */
 int pmo_txstart(void *object);
 
 /** Records size bytes from address, in the object of the thread's transaction, before they change;
- * PMO_TXRECORD records a variable. Repeats are allowed. Recorded bytes need no marks. */
+ * PMO_TXRECORD records a variable. Recorded bytes need no marks. */
 int pmo_txrecord(const void *address, size_t size);
 
-/** Ends the thread's transaction by a psync, which makes all stores since the last psync durable as
- * one step. After an error the transaction is over, its changes are in memory, and another
- * pmo_psync may make them durable. No thread stores to the object meanwhile. */
+/** Ends the thread's transaction by a psync. After an error the transaction is over, its changes
+ * are in memory, and another pmo_psync may make them durable. No thread stores to the object
+ * meanwhile. */
 int pmo_txend(void);
 
 /** Ends the thread's transaction and restores all recorded bytes, without a psync. So does the end
@@ -457,9 +454,8 @@ void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key
  * smaller. A program that allocates keeps such a value in a root. */
 int pmo_tx_begin_with(const void *object, size_t size);
 
-/** As pmo_attach_transactional, for transactions on objects of both kinds. One on objects on demand
- * and a transactional one, attached by this function, is durable when it has committed, with all
- * earlier commits on demand. */
+/** As pmo_attach_transactional, for transactions on objects of both kinds: those are durable when
+ * they have committed, with all earlier commits on demand. */
 void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Waits until this thread's commits on demand in this pool, and all that they read, are durable;
@@ -475,15 +471,15 @@ struct pmo_pending {
 };
 
 /** Fills in the pending commits on demand in the pool of an attached object, given by any address
- * in it; none if only transactional objects are attached. */
+ * in it. */
 int pmo_tx_pending(const void *object, struct pmo_pending *pending);
 
 /** Makes commits on demand of this process in this pool durable after milliseconds (default 1000;
  * 0: never), and before more than bytes have changed (default 4 MiB), in lines of 64. */
 int pmo_set_epochs(pmo_pool *pool, uint64_t milliseconds, uint64_t bytes);
 
-/** Names the socket of the guard (pmo guard) that makes this process's commits on demand in this
- * pool durable when the power fails. By default it is found. */
+/** Names the socket of the guard (pmo guard) for this process's commits on demand in this pool. By
+ * default it is found. */
 int pmo_set_guard(pmo_pool *pool, const char *socket);
 
 /** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
@@ -522,8 +518,8 @@ struct pmo_type;
 /** Allocates size bytes in the heap of an object of the transaction, given by any address in it, if
  * the transaction commits. Returns their address, a multiple of 16; the bytes are undefined. NULL
  * for an error: PMO_ERR_NOT_A_HEAP without a heap, which pmo_tx_root makes; PMO_ERR_CONFLICT as for
- * pmo_tx_read, also if the full heap grows at the next beginning; PMO_ERR_HEAP_FULL if it cannot
- * grow, and the transaction may go on. */
+ * pmo_tx_read, also to grow a full heap; PMO_ERR_HEAP_FULL if it cannot grow, and the transaction
+ * may go on. */
 void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 
 /** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is ignored. PMO_ERR_CONFLICT as
@@ -532,10 +528,9 @@ void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 int pmo_tx_free(pmo_tx *tx, void *block);
 
 /** Returns the address of a root in the heap of an object of the transaction, given by any address
- * in it. A missing root is made of zeros if the transaction commits; a blank object becomes a heap,
- * whose first byte the program cannot use. NULL for an error: PMO_ERR_ROOT_TYPE for another type;
- * PMO_ERR_EXISTS if the object has other contents; PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with;
- * others as for pmo_tx_alloc. */
+ * in it. A missing root is made of zeros if the transaction commits, in a blank object with a heap.
+ * NULL for an error: PMO_ERR_ROOT_TYPE for another type; PMO_ERR_EXISTS if the object has other
+ * contents; PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with; others as for pmo_tx_alloc. */
 void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 
 /** Undoes the transaction's changes and begins it again, after a pause if it met another one. After
@@ -578,9 +573,8 @@ struct pmo_snapshot {
     const char *snapshot;
 };
 
-/** As pmo_snapshot, of count objects as of one moment, all or none. A psync of several objects is
- * in all of them or in none. PMO_ERR_NO_ROOM also for more than some 50. The key is that of each
- * object that has one. */
+/** As pmo_snapshot, of count objects as of one moment, all or none. PMO_ERR_NO_ROOM also for more
+ * than some 50. The key is that of each object that has one. */
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
 /** Creates an object named copy with the bytes of an object's last psync, or of a snapshot. It
@@ -648,17 +642,16 @@ struct pmo_scrubbed {
 
 /** Reads all words of a detached object that was created with PMO_STAT_ECC, and repairs damaged
  * ones durably. Up to 6 wrong bits of the 128 of a word and its check word are repaired, and nearly
- * all damages of 7. Other words are lost: a transaction that reads one fails with PMO_ERR_DAMAGED
- * until one stores it. Calls each, which may be NULL, with bytes done and bytes in all. Fills in
+ * all damages of 7. Other words are lost: reading one fails with PMO_ERR_DAMAGED until a
+ * transaction stores it. Calls each, which may be NULL, with bytes done and bytes in all. Fills in
  * scrubbed, which may be NULL. PMO_ERR_CLASS_MISMATCH: no check words. After another error,
  * finished repairs stay. */
 int pmo_scrub(pmo_pool *pool, const char *name, const void *key, size_t key_len,
               void (*each)(uint64_t done, uint64_t all, void *context), void *context, struct pmo_scrubbed *scrubbed);
 
 /** Sets a detached object to the bytes and size of its snapshot, or its copy's, in constant time.
- * The snapshot stays. Later psyncs of the object are lost unless another snapshot has them.
- * PMO_ERR_NOT_FOUND: no snapshot with the object's address. After an error the object is unchanged.
- */
+ * The snapshot stays. PMO_ERR_NOT_FOUND: no snapshot with the object's address. After an error the
+ * object is unchanged. */
 int pmo_rollback(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** How two objects differ: how many pages of 4 KiB differ, and the sizes in bytes. */
@@ -671,8 +664,7 @@ struct pmo_difference {
 /** Compares the states of two objects' last psyncs, or snapshots, in any mix. Calls each, which may
  * be NULL, for every run of differing pages of 4 KiB: the first, counted from the object's start,
  * and how many. Bytes past an object's end count as zeros. Fills in difference, which may be NULL.
- * Shared pages are not read. Other processes may have either attached. The key is that of each that
- * needs one for reading. */
+ * The key is that of each that needs one for reading. */
 int pmo_diff(pmo_pool *pool, const char *older, const char *newer, const void *key, size_t key_len,
              void (*each)(uint64_t first, uint64_t count, void *context), void *context, struct pmo_difference *difference);
 
@@ -686,15 +678,13 @@ int64_t pmo_thin(pmo_pool *pool, const char *name, const char *keep, const void 
 
 /* ---- the end of objects ---- */
 
-/** Deletes an object, attached or not: its name is free at once, and no process can attach it.
- * Attached processes keep it, psyncs included; its space is free after the last one's detach or
- * death. */
+/** Deletes an object, attached or not: its name is free at once. Attached processes keep it, psyncs
+ * included; its space is free after the last one's detach or death. */
 int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Ties an object to another one, named to, which it then outlives: deleted or destroyed, it loses
  * its name, but stays until the other one is gone and no process has it attached.
- * PMO_ERR_TIE_CYCLE: the other one is tied to it, maybe through others. An existing tie is not
- * added again. */
+ * PMO_ERR_TIE_CYCLE: the other one is tied to it, maybe through others. */
 int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
 
 /** Ties an object to this process: deleted or destroyed by any process, it stays until this process
@@ -722,8 +712,8 @@ int pmo_ties(pmo_pool *pool, const char *name, int (*each)(const struct pmo_tie 
 
 /* ---- sealed objects ---- */
 
-/** A key that opens sealed objects. Errors never contain parts of it, and its memory is overwritten
- * when it is freed: overwrite your own copy as well. */
+/** A key that opens sealed objects. Its memory is overwritten when it is freed: overwrite your own
+ * copy as well. */
 typedef struct pmo_seal_key pmo_seal_key;
 
 /** Makes a key of the contents of a key file: 32 random bytes or more, 1 MiB at most. They are
@@ -738,12 +728,11 @@ pmo_seal_key *pmo_seal_key_file(const char *path);
 pmo_seal_key *pmo_seal_key_passphrase(const char *passphrase);
 
 /** Makes a key of the standard output of a command, which /bin/sh runs without a standard input,
- * and kills after so many milliseconds. A key file of the same bytes gives the same key. The error
- * of a failed command has its standard error, never its output. */
+ * and kills after so many milliseconds. A key file of the same bytes gives the same key. */
 pmo_seal_key *pmo_seal_key_command(const char *command, uint64_t milliseconds);
 
 /** Makes a key of the credential of that name which systemd gave to this service: a file in the
- * folder CREDENTIALS_DIRECTORY. A key file of the same bytes gives the same key. */
+ * folder CREDENTIALS_DIRECTORY. */
 pmo_seal_key *pmo_seal_key_credential(const char *name);
 
 /** Makes a key of the TPM 2.0 of this machine, or of the device or socket at path, if not NULL. A
@@ -788,9 +777,8 @@ struct pmo_anchor {
 pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
 
 /** Copies a key, to be freed on its own, with the key file at path that signs the object: 32 random
- * bytes or more, not the seal key's file. An object created with it is signed: owners of a seal key
- * alone read it, but cannot forge a state. Changes need the sign key; reads need it, or
- * pmo_seal_key_verified_by. */
+ * bytes or more, not the seal key's file. An object created with it is signed: changes need the
+ * sign key; reads need it, or pmo_seal_key_verified_by. */
 pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path);
 
 /** Copies a key, to be freed on its own, with the verify key of the object's signature: 64
@@ -800,7 +788,7 @@ pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *dig
 
 /** Copies a key, to be freed on its own, for an object that was sealed under this name: a copy, a
  * snapshot, or one renamed without its key. Otherwise an object sealed under another name or ID is
- * refused (PMO_ERR_SEALED), as objects of the same keys may have been exchanged. */
+ * refused (PMO_ERR_SEALED). */
 pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
 
 /** Stores the verify key of the key file at path, as 64 digits and a zero: digits has room for 65
@@ -810,10 +798,10 @@ int pmo_verify_key(const char *path, char *digits);
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
-/** Creates a sealed object: its bytes in the pool are encrypted and authenticated; only owners of a
- * seal key read them, and changes by others are noticed. Name, size, times, and which pages change
- * stay visible; only an anchor detects an older state of the whole pool. The options are those of
- * pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
+/** Creates a sealed object: its bytes in the pool are encrypted and authenticated. Name, size,
+ * times, and which pages change stay visible; only an anchor detects an older state of the whole
+ * pool. The options are those of pmo_create_with; the label of the key's slot has up to 56 bytes,
+ * for people. */
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
 
@@ -889,8 +877,8 @@ int pmo_add_key(pmo_pool *pool, const char *name, const void *key, size_t key_le
 int pmo_change_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
                    const pmo_seal_key *changed, const char *label);
 
-/** Empties a key slot of a detached, sealed object, but never the last one. A user who opened the
- * object before may have kept the key that the slot protects. */
+/** Empties a key slot of a detached, sealed object, but never the last one. A former user may have
+ * kept the key that the slot protects: pmo_reencrypt. */
 int pmo_remove_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, unsigned slot);
 
 /* ---- the heap of an object ---- */
@@ -933,8 +921,7 @@ void *pmo_realloc(void *object, void *block, size_t size);
  * block, a free block, a root's block (PMO_ERR_ROOT_EXISTS: pmo_root_remove first). */
 int pmo_free(void *block);
 
-/** Fails where pmo_free would, and frees nothing: to check a block before its value is destroyed.
- */
+/** Fails where pmo_free would, and frees nothing. */
 int pmo_can_free(const void *block);
 
 /** Usable bytes of a block, at least those asked for; 0 for an error. */
@@ -979,10 +966,9 @@ struct pmo_field {
     const struct pmo_type *(*target)(void);
 };
 
-/** Kinds of types: a struct of fields; a number; an address, whose only field, if any, is its
- * target; an array, whose only field is an element; bytes that a library interprets, with the type
- * parameters of its name; the link to extensions; a pmo_ptr, whose only field, if any, is its
- * target. */
+/** Kinds of types: a struct of fields; a number; an address, with its target, if known, as the only
+ * field; an array of its only field; bytes that a library interprets, with the type parameters of
+ * its name; the link to extensions; a pmo_ptr, with its target as an address has it. */
 enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE, PMO_EXTENSIONS, PMO_FAR };
 
 /** A type, against which a root is checked. PMO_TYPE makes one. An alignment of 0 is the usual one.
@@ -1140,10 +1126,10 @@ int pmo_space_add(pmo_pool *pool);
 /** Stops looking for objects in a pool. Attached ones stay attached. */
 int pmo_space_remove(pmo_pool *pool);
 
-/** The address of a far pointer's target of at least size bytes; home is any address in the
- * attached object that contains the pointer. An unattached target is attached for reading, until
- * pmo_detach. PMO_ERR_DANGLING: a null pointer, a missing entry, an object in no added pool, or one
- * that ends before. */
+/** The address of a far pointer's target of at least size bytes; home is any address in the object
+ * that contains the pointer. An unattached target is attached for reading, until pmo_detach.
+ * PMO_ERR_DANGLING: a null pointer, a missing entry, an object in no added pool, or one that ends
+ * before. */
 void *pmo_lea(const void *home, pmo_ptr pointer, size_t size);
 
 /** Makes a far pointer, for the attached heap that contains home, to target in the same or another
@@ -1163,8 +1149,7 @@ pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 int pmo_view_create(pmo_pool *pool, const char *name, size_t slots);
 
 /** Puts an object into a slot, durably, with PMO_RIGHT_READ alone or PMO_RIGHT_WRITE as well.
- * PMO_ERR_ADDRESS_TAKEN: another slot has the object. Processes with the view attached notice at
- * their next use of a new object. */
+ * PMO_ERR_ADDRESS_TAKEN: another slot has the object. */
 int pmo_view_set(pmo_pool *pool, const char *view, size_t slot, const char *object, unsigned rights);
 
 /** Empties a slot, durably. Processes with the view attached keep the object until pmo_view_adopt.
@@ -1194,8 +1179,8 @@ int pmo_context_default(pmo_pool *pool, const char *context, unsigned rights);
 
 /** Sets a context's entry, durably: an enum pmo_rule for an object, or for the context that it is
  * delegated from. PMO_ERR_BAD_SIZE: there is no room. PMO_ERR_UNSUITABLE: contexts would be
- * delegated in a circle. Processes with a view attached in the context notice at their next use of
- * a new object, and by pmo_view_adopt. */
+ * delegated in a circle. Views attached in the context follow at the next use of a new object, and
+ * by pmo_view_adopt. */
 int pmo_context_set(pmo_pool *pool, const char *context, const char *object, unsigned rule, unsigned rights);
 
 /** Removes, durably, all entries of a context for an object. */
@@ -1217,8 +1202,8 @@ int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *cont
  * (siglongjmp) a thread is in no contexts: call pmo_view_leave_all, then enter again. */
 int pmo_view_attach_switched(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
-/** Enters count of the view's contexts with this thread, in addition to earlier ones. Threads that
- * it starts meanwhile inherit them where there are protection keys. */
+/** Enters count of the view's contexts with this thread, in addition to earlier ones. With
+ * protection keys, threads that it starts meanwhile inherit them. */
 int pmo_view_enter(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
 /** Undoes the thread's last pmo_view_enter. PMO_ERR_ARGUMENT: there is none. The end of the thread
@@ -1271,9 +1256,8 @@ struct pmo_extension {
     uint64_t identity;
 };
 
-/** Makes the missing extensions, up to a number, of the struct at base, and returns the fields of
- * the last one. The struct lies in the heap of an object. Any number of threads may call it at
- * once. */
+/** Makes the missing extensions, up to a number, of the struct at base, in a heap, and returns the
+ * fields of the last one. Threads may call it at once. */
 void *pmo_extend(const void *base, const struct pmo_extensions *link, const struct pmo_extension *all, size_t number);
 
 /** Returns the fields of an extension; if it is missing, writes their initial values to initial,
@@ -1348,8 +1332,8 @@ pmo_queue *pmo_queue_open(void *at, const struct pmo_queue_options *options);
 int pmo_queue_close(pmo_queue *queue);
 
 /** Puts a message of len bytes in, once there is room, within so many nanoseconds; negative:
- * without limit. Returns 1 once it is in, 0 if the queue stayed full. The death of the process
- * leaves no message, or a whole one. */
+ * without limit. Returns 1 once it is in, 0 if the queue stayed full. A death leaves no message, or
+ * a whole one. */
 int pmo_send(pmo_queue *queue, const void *message, size_t len, int64_t nanoseconds);
 
 /** Takes the next message out, within so many nanoseconds; negative: without limit. Returns its

@@ -95,8 +95,7 @@ template <class A, class B> void clear_padding(std::pair<A, B> *value) noexcept
     clear_padding(std::addressof(value->second));
 }
 
-// Zeros the place of a value to be constructed member by member. The compiler may not drop the
-// stores as dead.
+// Zeros the place of a value to be constructed member by member, by stores that the compiler keeps.
 template <class U> void clear_place([[maybe_unused]] U *where) noexcept
 {
     if constexpr (!std::is_trivially_copyable_v<U>) {
@@ -157,8 +156,8 @@ public:
     }
 };
 
-// For containers that do not nest allocators, or use allocator members older than
-// std::allocator_traits: the program gives the allocator to elements that allocate.
+// For containers that do not nest allocators, or use members older than std::allocator_traits: the
+// program gives the allocator to elements that allocate.
 template <class T> class plain_allocator : public detail::object_allocator<T> {
 public:
     using size_type = std::size_t;

@@ -36,9 +36,8 @@ static inline void *pmo_attach_statics(pmo_pool *pool)
 
 /** Declares a persistent variable, at file scope: a number, a pointer into an object, or an array
  * of such; its name, which is the root's; its initial value. The function of its name returns its
- * address in the statics that a block uses, for PMO_TX_LOAD and PMO_TX_STORE. If it exists with
- * another type, the block fails with PMO_ERR_ROOT_TYPE; the function returns NULL if the heap is
- * full and cannot grow. */
+ * address in the statics that a block uses, for PMO_TX_LOAD and PMO_TX_STORE. With another type in
+ * the pool, the block fails with PMO_ERR_ROOT_TYPE; NULL: the heap is full and cannot grow. */
 #define PMO_STATIC(type, name, ...)                                                                 \
     struct pmo_static_##name {                                                                      \
         __typeof__(type) value;                                                                     \
