@@ -20,6 +20,7 @@ mod leds;
 mod logs;
 mod objects;
 mod output;
+mod readme;
 mod references;
 mod scrub;
 mod sealed_names;

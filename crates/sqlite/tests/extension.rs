@@ -1,7 +1,7 @@
 //! The loadable extension in programs as they are: each command of docs/cookbook/sqlite.md prints
 //! what stands there.
 
-use indelible_testing::not_tested;
+use indelible_testing::{not_tested, page};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -33,31 +33,12 @@ fn run(folder: &Path, program: &str, argument: &str, script: &str) -> String {
 }
 
 /// The blocks of the page in one language.
-fn blocks(language: &str) -> Vec<&'static str> {
-    let begin = format!("```{language}\n");
-    PAGE.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+fn blocks(language: &str) -> Vec<String> {
+    page::blocks(PAGE).into_iter().filter(|(of, _)| of == language).map(|(_, block)| block).collect()
 }
 
-/// Runs commands of the page in `folder`; returns how many there were.
 fn run_commands(folder: &Path, block: &str) -> usize {
-    let mut commands: Vec<(String, String)> = Vec::new();
-    for line in block.lines() {
-        if let Some(command) = line.strip_prefix("$ ") {
-            commands.push((command.to_owned(), String::new()));
-        } else if let Some(more) = line.strip_prefix("> ") {
-            let (command, _) = commands.last_mut().unwrap();
-            command.push('\n');
-            command.push_str(more);
-        } else {
-            let (_, expected) = commands.last_mut().unwrap();
-            expected.push_str(line);
-            expected.push('\n');
-        }
-    }
-    for (command, expected) in &commands {
-        assert_eq!(&run(folder, "bash", "-c", command), expected, "{command}");
-    }
-    commands.len()
+    page::console(block, folder, &[("LD_LIBRARY_PATH", folder.as_os_str())])
 }
 
 #[test]
@@ -67,7 +48,8 @@ fn s2_26_the_page_of_the_cookbook_is_true_in_the_shell_and_in_python() {
     }
     let dir = tempfile::tempdir().unwrap();
     install(dir.path());
-    let (visits, tickets) = (blocks("console")[0..2].concat(), blocks("console")[2]);
+    let console = blocks("console");
+    let (visits, tickets) = (console[0..2].concat(), &console[2]);
     assert_eq!(run_commands(dir.path(), &visits), 4);
     let loads = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
     let python = |also: &str| {
@@ -75,11 +57,11 @@ fn s2_26_the_page_of_the_cookbook_is_true_in_the_shell_and_in_python() {
         ["python3", "/usr/bin/python3"].into_iter().find(|python| runs(python, &["-c", &script]))
     };
     match python("") {
-        Some(python) => assert_eq!(run(dir.path(), python, "-c", blocks("python")[0]), "2\n"),
+        Some(python) => assert_eq!(run(dir.path(), python, "-c", &blocks("python")[0]), "2\n"),
         None => not_tested("the extension in Python: its sqlite3 loads no extensions"),
     }
     match python("; import sqlalchemy") {
-        Some(python) => assert_eq!(run(dir.path(), python, "-c", blocks("python")[1]), "3\n"),
+        Some(python) => assert_eq!(run(dir.path(), python, "-c", &blocks("python")[1]), "3\n"),
         None => not_tested("the extension in SQLAlchemy: it is missing"),
     }
     assert_eq!(run_commands(dir.path(), tickets), 1);
@@ -92,7 +74,7 @@ fn s2_26_a_shell_that_is_killed_in_a_transaction_of_a_million_rows_goes_on() {
     }
     let dir = tempfile::tempdir().unwrap();
     install(dir.path());
-    assert_eq!(run_commands(dir.path(), blocks("console")[3]), 3);
+    assert_eq!(run_commands(dir.path(), &blocks("console")[3]), 3);
 }
 
 /// The shell sets what suits the VFS, and other databases keep their defaults.

@@ -1,6 +1,7 @@
 //! Follows pages of documentation: writes programs to files, runs commands, compares output.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -74,6 +75,35 @@ pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&s
         }
     }
     compared
+}
+
+/// Runs the commands of a `console` block by bash, with these variables: a command follows `$`, and
+/// goes on after `>`; the other lines are what it prints. Returns the number of commands.
+///
+/// # Panics
+/// A command fails, or prints something else.
+pub fn console(block: &str, folder: &Path, variables: &[(&str, &OsStr)]) -> usize {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            commands.push((command.to_owned(), String::new()));
+            continue;
+        }
+        let (command, expected) = commands.last_mut().expect("a command");
+        match line.strip_prefix("> ") {
+            Some(more) => *command += &format!("\n{more}"),
+            None => *expected += &format!("{line}\n"),
+        }
+    }
+    for (command, expected) in &commands {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", command]).current_dir(folder).envs(variables.iter().copied());
+        let output = bash.env_remove("PMO_POOL").output().expect("bash runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{command}: {said}");
+        assert_eq!(&String::from_utf8_lossy(&output.stdout), expected, "{command}");
+    }
+    commands.len()
 }
 
 fn shell(folder: &Path, commands: &str, exports: &mut String) -> String {
