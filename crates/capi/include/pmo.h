@@ -134,11 +134,11 @@ struct pmo_pool_options {
     const char *label;
 };
 
-/** Opens the pool at path. Opening it again in one process gives the same pool. Flags:
- * PMO_READ_ONLY, PMO_ALLOW_REMOTE. */
+/** Opens the pool at path; again in one process, the same pool. Flags: PMO_READ_ONLY,
+ * PMO_ALLOW_REMOTE. */
 pmo_pool *pmo_open(const char *path, unsigned flags);
 
-/** As pmo_open, with options. They change nothing of a pool that is open already. */
+/** As pmo_open, with options, which an open pool ignores. */
 pmo_pool *pmo_open_with(const char *path, const struct pmo_pool_options *options);
 
 /** Creates a file of size bytes and formats it as a pool. Flags: PMO_FORCE, PMO_ALLOW_REMOTE. */
@@ -229,8 +229,7 @@ enum pmo_durability {
 
 /** The pool's entry of an object; sizes in bytes. state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); holder a process or 0; created in seconds since 1970;
- * psyncs the durable ones; own the size of unshared pages; durability an enum pmo_durability, or a
- * later release's number. */
+ * own the size of unshared pages; durability an enum pmo_durability. */
 struct pmo_stat {
     char name[512];
     uint8_t id[16];
@@ -317,12 +316,11 @@ int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_
  * PMO_STAT_POSITION_INDEPENDENT. */
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
-/** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte:
- * the same address in every process and run. An object whose last writer died is recovered first.
- */
+/** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte,
+ * at the same address in every process and run. */
 void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
 
-/** As pmo_attach, for the object whose first byte has this address. It is searched for. */
+/** As pmo_attach, for the object whose first byte has this address. */
 void *pmo_attach_at(pmo_pool *pool, const void *address, int permission, const void *key, size_t key_len);
 
 /** Ends an attachment. Stores since the last psync are lost. No other thread uses the object or its
@@ -400,8 +398,7 @@ int pmo_txrecord(const void *address, size_t size);
  * meanwhile. */
 int pmo_txend(void);
 
-/** Ends the thread's transaction and restores all recorded bytes, without a psync. So does the end
- * of the thread. */
+/** Ends the thread's transaction and restores all recorded bytes. So does the end of the thread. */
 int pmo_txabort(void);
 
 /** Records a variable of the object: PMO_TXRECORD(node->next). */
@@ -417,10 +414,10 @@ struct pmo_pointer {
     const char *into;
 };
 
-/** Finds addresses in the object that point into the program, its libraries, its stack, malloc's
- * memory or another attached object; calls each, which may be NULL, for them. Returns their number,
- * or -1 for an error. It examines every aligned word of all live blocks, or of the whole object
- * without a heap: numbers that look like addresses count. */
+/** Finds addresses in the object that point into the program, its libraries, its memory or another
+ * attached object; calls each, which may be NULL, for them. Returns their number, or -1 for an
+ * error. It examines every aligned word of all live blocks, or of the whole object without a heap:
+ * numbers that look like addresses count. */
 int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
 
 /* ---- transactions ---- */
@@ -451,7 +448,7 @@ void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key
 
 /** States that an object attached for transactions, or for blocks, begins with a value of size
  * bytes: until detach no heap overwrites it (PMO_ERR_NOT_A_HEAP). PMO_ERR_BAD_SIZE: the object is
- * smaller. A program that allocates keeps such a value in a root. */
+ * smaller. */
 int pmo_tx_begin_with(const void *object, size_t size);
 
 /** As pmo_attach_transactional, for transactions on objects of both kinds: those are durable when
@@ -600,8 +597,8 @@ int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_le
                 unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
 /** Moves a detached object to another pool, with its identity, its keys, and, without PMO_REBASE,
- * its addresses. Its snapshots and copies stay. A death leaves it here, or, late, in both pools:
- * the next call fails with PMO_ERR_EXISTS; destroy one of the two. */
+ * its addresses. Its snapshots and copies stay. A death leaves it here, or in both pools
+ * (PMO_ERR_EXISTS): destroy one of the two. */
 int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, unsigned flags,
                 void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
@@ -687,8 +684,8 @@ int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len
  * PMO_ERR_TIE_CYCLE: the other one is tied to it, maybe through others. */
 int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
 
-/** Ties an object to this process: deleted or destroyed by any process, it stays until this process
- * ends. The tie also ends when this process closes its last handle of the pool. */
+/** Ties an object to this process: deleted or destroyed, it stays until this process ends or closes
+ * its last handle of the pool. */
 int pmo_tie_to_process(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** As pmo_tie_to_process, to the calling thread. */
@@ -723,8 +720,8 @@ pmo_seal_key *pmo_seal_key_bytes(const void *bytes, size_t len);
 /** Makes a key of the whole contents of the key file at path. */
 pmo_seal_key *pmo_seal_key_file(const char *path);
 
-/** Makes a key of a passphrase. Opening an object by it takes some tenths of a second and 64 MiB of
- * memory for each passphrase slot of the object. */
+/** Makes a key of a passphrase. Opening an object takes tenths of a second and 64 MiB of memory for
+ * each passphrase slot. */
 pmo_seal_key *pmo_seal_key_passphrase(const char *passphrase);
 
 /** Makes a key of the standard output of a command, which /bin/sh runs without a standard input,
@@ -832,8 +829,7 @@ int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
 
 /** Accepts the state of a detached, sealed object as the newest, against the record of the key's
- * anchor: for a state put back on purpose, a lost or another anchor. A key without an anchor
- * removes the object's. */
+ * anchor: for a restored state, or a new anchor. A key without an anchor removes the object's. */
 int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** Re-signs a detached, signed, sealed object with the key file at path; seal has the former sign
@@ -894,7 +890,7 @@ enum {
  * PMO_HEAP_GROW. */
 int pmo_heap_format(void *object, unsigned flags);
 
-/** Opens the heap of an object with flags; by default its first use opens it with none. Flags:
+/** Opens the heap of an object. By default its first use opens it without flags. Flags:
  * PMO_HEAP_DEBUG, PMO_HEAP_GROW. */
 int pmo_heap_open(void *object, unsigned flags);
 
@@ -995,8 +991,8 @@ int pmo_root_remove(void *object, const char *name);
 
 /** A step from one version of a type to the next. convert fills the new value, zeroed bytes, from
  * the unchanged old one, and returns 0; otherwise nothing changes. It may allocate in the object.
- * drop, which may be NULL, frees what an old value owns beside its block and does not share with
- * the new one, once the root has that. Neither may throw, psync, or touch roots. */
+ * drop, which may be NULL, then frees blocks that only the old value owns. Neither may throw,
+ * psync, or touch roots. */
 struct pmo_converter {
     const struct pmo_type *from;
     const struct pmo_type *to;
@@ -1015,9 +1011,8 @@ struct pmo_reset {
 };
 
 /** How a root gets the program's type. make fills in the zeroed bytes of a new value, and returns
- * 0: for a missing root (without make an error), or a reset one. With told, a root whose type no
- * converters lead away from is reset: its value's blocks are freed, by its description in the heap,
- * and told is called. */
+ * 0: for a missing root (without make an error), or a reset one. With told, a root that no
+ * converters lead away from is reset: its blocks are freed, and told is called. */
 struct pmo_root_options {
     const struct pmo_converter *converters;
     size_t count;
@@ -1115,8 +1110,7 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
  * offset. 0 is null. */
 typedef uint64_t pmo_ptr;
 
-/** Rights that pointers ask for. Keys and locks decide; a store to an object attached for reading
- * is a SIGSEGV. */
+/** Rights that pointers ask for; keys and locks grant them. */
 enum pmo_rights { PMO_RIGHT_READ = 1, PMO_RIGHT_WRITE = 2, PMO_RIGHT_EXECUTE = 4 };
 
 /** Also looks for objects of far pointers in a pool, after those added before, until it is removed
@@ -1292,8 +1286,8 @@ enum {
 };
 
 /** Sleeps while the word of a shared object is as expected, for so many nanoseconds at most;
- * negative: for any time. Returns 1 if it changed, 0 if the time is over. A store wakes no waiter:
- * call pmo_wake after it. */
+ * negative: for any time. Returns 1 if it changed, 0 if the time is over. Call pmo_wake after a
+ * store. */
 int pmo_wait_word(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
 
 /** A word to wait for; reserved is 0. */
