@@ -560,8 +560,7 @@ public:
         detail::check(pmo_collect(handle_, nullptr, nullptr, &collected));
         return collected;
     }
-    // Calls progress with the number of objects examined, and of all. Its exceptions pass once all
-    // is done.
+    // Calls progress with the objects examined, and of all. Its exceptions pass at the end.
     template <class F> struct ::pmo_collected collect(F &&progress)
     {
         detail::caller<std::remove_reference_t<F>> caller{progress, {}};
