@@ -319,3 +319,46 @@ fn readers_that_come_and_go_keep_nobody_away() {
         expect_plain(pool, free - table);
     });
 }
+
+/// Mappings that overlap these bytes, and whether one of them is writable.
+fn mappings_of(bytes: &[u8]) -> (usize, bool) {
+    let (start, end) = (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len());
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let overlapping = maps.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        let place = |text| usize::from_str_radix(text, 16).unwrap();
+        (place(from) < end && place(to) > start).then(|| rest.starts_with("rw"))
+    });
+    overlapping.fold((0, false), |(count, is_writable), one| (count + 1, is_writable || one))
+}
+
+#[test]
+fn s2_02_scattered_lines_are_shown_and_the_pages_stay_read_only() {
+    // More runs of pages than a refresh opens one by one.
+    const LINES: usize = 600;
+    const APART: usize = 130 * PAGE;
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("pool.pmo"), 1 << 30).unwrap();
+    pool.create("w", (LINES * APART) as u64).unwrap();
+    let mut object = pool.attach("w").unwrap();
+    object.range_mut(0..1)[0] = 1;
+    object.psync().unwrap();
+    let mut reader = pool.attach_snapshot_anywhere("w", b"").unwrap();
+    let (before, _) = mappings_of(reader.as_slice());
+    let mut rng = Seeded::new(2);
+    for round in 1..=40_u8 {
+        let lines = if round.is_multiple_of(10) { LINES } else { rng.usize(1..5) };
+        let first = rng.usize(0..=LINES - lines);
+        for line in first..first + lines {
+            object.range_mut(line * APART..line * APART + 1)[0] = round;
+        }
+        object.psync().unwrap();
+        assert!(reader.refresh().unwrap());
+        for line in 0..LINES {
+            assert_eq!(reader.as_slice()[line * APART], object.as_slice()[line * APART], "{round}, {line}");
+        }
+        let (now, is_writable) = mappings_of(reader.as_slice());
+        assert!(!is_writable && now <= before + 2, "{round}: {before} mappings, now {now}");
+    }
+}

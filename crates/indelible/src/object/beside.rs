@@ -9,6 +9,7 @@ use indelible_store::error::{SealError, StoreError};
 use indelible_store::store::{Lines, Reader, Unlocked};
 use indelible_store::table::Located;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,25 @@ impl From<&SealKey> for Opener {
 
 /// Pages that may lie over a base, whatever the object's size.
 const PAGES: usize = 4096;
+
+/// Protecting one more run takes as long as protecting so many pages.
+const GAP: usize = 128;
+
+/// Each run is a mapping of its own meanwhile, of which a process has 65,530.
+const RUNS: usize = 512;
+
+/// Runs of pages that have all of these.
+fn runs(touched: &BTreeSet<usize>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for page in touched {
+        let are_many = runs.len() == RUNS;
+        match runs.last_mut() {
+            Some(run) if page - run.end <= GAP || are_many => run.end = page + 1,
+            _ => runs.push(*page..page + 1),
+        }
+    }
+    runs
+}
 
 pub(crate) struct Follows {
     pub(super) key: Vec<u8>,
@@ -97,9 +117,8 @@ impl Follows {
             let (from, to) = (offset as usize / PAGE, (offset as usize + bytes.len()).div_ceil(PAGE));
             touched.extend(from..to);
         }
-        let (Some(first), Some(last)) = (touched.first(), touched.last()) else { return true };
-        let (pages, all) = (*first..last + 1, shadow.len() / PAGE);
-        if pages.end > all {
+        let all = shadow.len() / PAGE;
+        if touched.last().is_some_and(|last| *last >= all) {
             return false;
         }
         for page in &touched {
@@ -107,7 +126,24 @@ impl Follows {
                 return false;
             }
         }
-        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has.
-        self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
+        // SAFETY: the caller's promise; the bytes lie in these runs, which the object has.
+        self.laid.len() <= PAGES.max(all / 4)
+            && unsafe { shadow.lay_over(&runs(&touched), lines.iter()) }.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_all_pages_and_few_gaps() {
+        assert_eq!(runs(&BTreeSet::new()), []);
+        assert_eq!(runs(&[3, 4, 200].into()), [3..5, 200..201]);
+        assert_eq!(runs(&[0, GAP, GAP + 1].into()), [0..GAP + 2]);
+        let many: BTreeSet<usize> = (0..2 * RUNS).map(|nth| nth * (GAP + 2)).collect();
+        let found = runs(&many);
+        assert_eq!(found.len(), RUNS);
+        assert!(many.iter().all(|page| found.iter().any(|run| run.contains(page))));
     }
 }

@@ -51,29 +51,32 @@ impl Shadow {
         self.served.as_ref()?.prediction()
     }
 
-    /// After an error some bytes may be laid.
+    /// After an error some bytes may be laid, and some pages may be writable.
     ///
     /// # Safety
-    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory
-    /// ([`prefault`](Self::prefault)), and no thread reads the object meanwhile or has a reference
-    /// into it.
+    /// The shadow is read-only, all bytes lie in these runs of pages, which were brought into
+    /// memory ([`prefault`](Self::prefault)), and no thread reads the object meanwhile or has a
+    /// reference into it.
     pub(crate) unsafe fn lay_over<'b>(
         &mut self,
-        pages: Range<usize>,
+        runs: &[Range<usize>],
         bytes: impl Iterator<Item = (u64, &'b [u8])>,
     ) -> Result<(), ShadowError> {
         if let Some(served) = &self.served {
             served.keep_pages();
         }
-        let (start, len) = (self.mapping.addr() + pages.start * PAGE, pages.len() * PAGE);
-        // SAFETY: pages of our own private mapping, so stores stay in this process.
-        let protect = |wanted| unsafe { mmap::protect(start, len, wanted) }.map_err(ShadowError::Protect);
+        let protect = |wanted| {
+            runs.iter().try_for_each(|run| {
+                let start = self.mapping.addr() + run.start * PAGE;
+                // SAFETY: pages of our own private mapping, so stores stay in this process.
+                unsafe { mmap::protect(start, run.len() * PAGE, wanted) }.map_err(ShadowError::Protect)
+            })
+        };
         protect(Protection::ReadWrite)?;
         for (offset, bytes) in bytes {
-            debug_assert!(
-                pages.start * PAGE <= offset as usize && offset as usize + bytes.len() <= pages.end * PAGE
-            );
-            let at = self.base().as_ptr().wrapping_add(offset as usize);
+            let (start, end) = (offset as usize, offset as usize + bytes.len());
+            debug_assert!(runs.iter().any(|run| run.start * PAGE <= start && end <= run.end * PAGE));
+            let at = self.base().as_ptr().wrapping_add(start);
             // SAFETY: within the object, writable now, and unread: the caller's promise.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
         }
