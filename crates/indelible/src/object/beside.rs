@@ -140,7 +140,7 @@ mod tests {
     fn runs_have_all_pages_and_few_gaps() {
         assert_eq!(runs(&BTreeSet::new()), []);
         assert_eq!(runs(&[3, 4, 200].into()), [3..5, 200..201]);
-        assert_eq!(runs(&[0, GAP, GAP + 1].into()), [0..GAP + 2]);
+        assert_eq!(runs(&[0, GAP, GAP + 1, 999].into()), [0..GAP + 2, 999..1000]);
         let many: BTreeSet<usize> = (0..2 * RUNS).map(|nth| nth * (GAP + 2)).collect();
         let found = runs(&many);
         assert_eq!(found.len(), RUNS);
