@@ -360,11 +360,11 @@ impl Medium for MemoryMedium {
 
 impl Locks for MemoryMedium {
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
-        ofd::try_lock(live(&self.fd)?, key.byte(), mode)
+        ofd::try_lock_range(live(&self.fd)?, key.bytes(), mode)
     }
 
     fn unlock(&self, key: LockKey) {
-        ofd::unlock(self.fd.as_fd(), key.byte());
+        ofd::unlock_range(self.fd.as_fd(), key.bytes());
     }
 
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {

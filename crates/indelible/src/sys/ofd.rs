@@ -24,6 +24,10 @@ fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
     })
 }
 
+fn length(bytes: &RangeInclusive<u64>) -> u64 {
+    bytes.end().saturating_sub(*bytes.start()).saturating_add(1)
+}
+
 fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     loop {
         // SAFETY: `lock` is a valid `struct flock`; the descriptor is borrowed for the call.
@@ -54,7 +58,15 @@ fn kind(mode: LockMode) -> libc::c_int {
 
 /// Without waiting. `Ok(false)`: another holder conflicts; a held lock keeps its mode.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<bool, MediumError> {
-    let mut lock = request(kind(mode), byte, 1)?;
+    try_lock_range(fd, byte..=byte, mode)
+}
+
+pub(crate) fn try_lock_range(
+    fd: BorrowedFd<'_>,
+    bytes: RangeInclusive<u64>,
+    mode: LockMode,
+) -> Result<bool, MediumError> {
+    let mut lock = request(kind(mode), *bytes.start(), length(&bytes))?;
     match fcntl(fd, libc::F_OFD_SETLK, &mut lock) {
         Ok(()) => Ok(true),
         Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
@@ -63,7 +75,11 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<
 }
 
 pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
-    if let Ok(mut lock) = request(libc::F_UNLCK, byte, 1) {
+    unlock_range(fd, byte..=byte);
+}
+
+pub(crate) fn unlock_range(fd: BorrowedFd<'_>, bytes: RangeInclusive<u64>) {
+    if let Ok(mut lock) = request(libc::F_UNLCK, *bytes.start(), length(&bytes)) {
         // Fails only on a descriptor that is no longer ours, which holds no lock.
         let _ = fcntl(fd, libc::F_OFD_SETLK, &mut lock);
     }
@@ -85,8 +101,7 @@ pub(crate) fn probe_range(
     bytes: RangeInclusive<u64>,
 ) -> Result<Option<LockMode>, MediumError> {
     // An exclusive request finds any holder; an exclusive one is alone.
-    let len = bytes.end().saturating_sub(*bytes.start()).saturating_add(1);
-    let mut lock = request(libc::F_WRLCK, *bytes.start(), len)?;
+    let mut lock = request(libc::F_WRLCK, *bytes.start(), length(&bytes))?;
     fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;
     Ok(match libc::c_int::from(lock.l_type) {
         libc::F_UNLCK => None,
@@ -140,7 +155,30 @@ fn covers(line: &str, inode: &str, byte: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use indelible_store::medium::LockKey;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn locks_of_neighbouring_objects_are_one_record_of_the_kernel_and_end_alone() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let other = file.reopen().unwrap();
+        let keys: Vec<LockKey> = (0..1000).map(|nth| LockKey::Object(4096 + nth * 1024)).collect();
+        for key in &keys {
+            assert!(try_lock_range(file.as_fd(), key.bytes(), LockMode::Exclusive).unwrap());
+        }
+        let records = |fd: &std::fs::File| {
+            let info = format!("/proc/self/fdinfo/{}", std::os::fd::AsRawFd::as_raw_fd(fd));
+            std::fs::read_to_string(info).unwrap().matches("OFDLCK").count()
+        };
+        assert_eq!(records(file.as_file()), 1);
+        unlock_range(file.as_fd(), keys[500].bytes());
+        assert_eq!(records(file.as_file()), 2);
+        for (nth, key) in keys.iter().enumerate() {
+            let free = try_lock(other.as_fd(), key.byte(), LockMode::Exclusive).unwrap();
+            assert_eq!(free, nth == 500, "object {nth}");
+            assert_eq!(probe(file.as_fd(), key.byte()).unwrap().is_some(), nth == 500, "object {nth}");
+        }
+    }
 
     #[test]
     fn the_holder_of_a_byte_is_found() {

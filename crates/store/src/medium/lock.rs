@@ -1,6 +1,8 @@
 //! Locks between processes that share a pool. They end with their holder.
 
 use super::{LockTable, MediumError, Process};
+use crate::format::entry;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Subject of a lock, mapped to a byte far beyond any pool's data.
@@ -31,6 +33,17 @@ impl LockKey {
             LockKey::Apply(lane) => BASE + (1 << 61) + u64::from(lane),
             LockKey::ApplyGate(lane) => BASE + (1 << 61) + (1 << 33) + u64::from(lane),
         }
+    }
+
+    /// The bytes to lock: an object's reach up to the next entry's. The kernel makes one record of
+    /// a holder's adjacent locks, and walks the list of records at each call.
+    #[must_use]
+    pub fn bytes(self) -> RangeInclusive<u64> {
+        let others = match self {
+            LockKey::Object(_) => entry::SIZE - 1,
+            _ => 0,
+        };
+        self.byte()..=self.byte() + others
     }
 }
 
