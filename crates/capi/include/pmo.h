@@ -114,9 +114,17 @@ enum {
 /** Kinds of medium: AUTO asks the path, the others force. */
 enum pmo_medium { PMO_MEDIUM_AUTO, PMO_MEDIUM_FILE, PMO_MEDIUM_MEMORY, PMO_MEDIUM_DAX, PMO_MEDIUM_DEVDAX };
 
-/** How stores are found: AUTO takes the kernel's best way. With EXPLICIT, stores not marked by
- * pmo_mark_dirty may be lost. */
-enum pmo_tracking { PMO_TRACKING_AUTO, PMO_TRACKING_WP_ASYNC, PMO_TRACKING_MPROTECT, PMO_TRACKING_EXPLICIT };
+/** How stores are found: AUTO takes WP_ASYNC where the kernel has it, else MPROTECT. With EXPLICIT,
+ * stores not marked by pmo_mark_dirty may be lost. FAULT_LOG is WP_ASYNC with the kernel's log of
+ * page faults: psync costs what changed at any size of the object, and may find stores of other
+ * processes (process_vm_writev) only later. */
+enum pmo_tracking {
+    PMO_TRACKING_AUTO,
+    PMO_TRACKING_WP_ASYNC,
+    PMO_TRACKING_MPROTECT,
+    PMO_TRACKING_EXPLICIT,
+    PMO_TRACKING_FAULT_LOG
+};
 
 /** How to open or format a pool; zeros are defaults. medium is an enum pmo_medium, tracking an enum
  * pmo_tracking. The window, in multiples of 2 MiB, is the address range of a new pool's objects;

@@ -14,7 +14,8 @@ const INHERIT_READS: c_uint = 32;
 const MEDIA: [MediumKind; 5] =
     [MediumKind::Auto, MediumKind::File, MediumKind::Memory, MediumKind::Dax, MediumKind::DevDax];
 /// `enum pmo_tracking`, by number.
-const TRACKINGS: [Tracking; 4] = [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit];
+const TRACKINGS: [Tracking; 5] =
+    [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit, Tracking::FaultLog];
 
 fn number<T: PartialEq>(kinds: &[T], kind: T) -> u32 {
     kinds.iter().position(|known| *known == kind).unwrap_or(0) as u32

@@ -22,8 +22,9 @@ pub struct Global {
     /// How stores to attached objects are found
     ///
     /// auto: the best the kernel offers. wp-async: write protection that the kernel lifts by itself
-    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. explicit: the program marks
-    /// its stores.
+    /// (Linux 6.7). fault-log: the same, and the kernel's log of page faults names changed pages; a
+    /// psync costs what changed, and may find other processes' stores later. mprotect: page
+    /// protection and SIGSEGV; everywhere. explicit: the program marks its stores.
     #[arg(long, global = true, value_name = "HOW", default_value = "auto", value_parser = words(&Tracking::WORDS))]
     pub tracking: Tracking,
 

@@ -10,6 +10,7 @@ mod core_dumps;
 mod devices;
 mod exposed;
 mod failures;
+mod fault_log;
 mod following;
 mod heap_crash;
 mod heaps_on_demand;

@@ -92,7 +92,7 @@ impl Object {
         self.attachment.with(py, "inspect", |held| Ok(held.is_unsynced()))
     }
 
-    /// How stores are noticed: "wp-async" or "mprotect"; "" if it is attached for reading.
+    /// How stores are noticed: "wp-async", "fault-log" or "mprotect"; "" if attached for reading.
     #[getter]
     fn tracking(&self, py: Python<'_>) -> PyResult<String> {
         let rung = |held: &mut Held| Ok(held.object().map(indelible::Object::rung).unwrap_or_default());

@@ -79,7 +79,8 @@ impl Means {
     pub(crate) fn needs_mark(self, tracking: Tracking) -> bool {
         match self {
             Means::IoUring => true,
-            Means::ProcMem | Means::Ptrace => tracking != Tracking::WpAsync,
+            // Another process is a child here, and psync scans after a fork.
+            Means::ProcMem | Means::Ptrace => !matches!(tracking, Tracking::WpAsync | Tracking::FaultLog),
             _ => tracking == Tracking::Explicit,
         }
     }

@@ -83,9 +83,10 @@ impl Stores {
 
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for (word, tracking) in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit]
-            .into_iter()
-            .filter_map(|tracking| Tracking::WORDS.into_iter().find(|(_, known)| *known == tracking))
+        for (word, tracking) in
+            [Tracking::WpAsync, Tracking::FaultLog, Tracking::Mprotect, Tracking::Explicit]
+                .into_iter()
+                .filter_map(|tracking| Tracking::WORDS.into_iter().find(|(_, known)| *known == tracking))
         {
             if !tracking.is_available() {
                 println!("NOT TESTED: this kernel does not offer {word}");

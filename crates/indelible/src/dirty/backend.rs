@@ -27,6 +27,11 @@ pub(super) trait Backend: Send + Sync {
 
     fn compared(&mut self, _pages: u64, _took: Duration) {}
 
+    /// How many times `collect` found all pages by name, without a scan.
+    fn found_by_name(&self) -> u64 {
+        0
+    }
+
     fn drop_due(&mut self) -> io::Result<bool> {
         Ok(false)
     }

@@ -9,12 +9,17 @@
 
 mod backend;
 mod bitmap;
+#[cfg(test)]
+mod broken;
 mod chunks;
 mod copies;
 mod cut;
 #[cfg(test)]
 mod cut_tests;
 mod explicit;
+mod fault_log;
+#[cfg(test)]
+mod fault_log_tests;
 mod gate;
 mod handler;
 #[cfg(test)]
@@ -89,13 +94,15 @@ fn backend(params: &TrackerParams) -> io::Result<Box<dyn Backend>> {
     let TrackerParams { base, len, rung, watched_by, filled, advice } = *params;
     let pages = len / PAGE;
     Ok(match (rung, advice) {
-        (Rung::WpAsync, Advice::Measured) => {
-            Box::new(WpAsync::new(base, pages, watched_by, filled, Adaptive::default())?)
+        (Rung::WpAsync | Rung::FaultLog, Advice::Measured) => {
+            let by_log = rung == Rung::FaultLog;
+            Box::new(WpAsync::new(base, pages, watched_by, filled, by_log, Adaptive::default())?)
         }
         (Rung::Mprotect, Advice::Measured) => Box::new(Mprotect::new(base, pages, SecondChance::default())?),
         #[cfg(test)]
-        (Rung::WpAsync, Advice::Random(seed)) => {
-            Box::new(WpAsync::new(base, pages, watched_by, filled, Random::new(seed))?)
+        (Rung::WpAsync | Rung::FaultLog, Advice::Random(seed)) => {
+            let by_log = rung == Rung::FaultLog;
+            Box::new(WpAsync::new(base, pages, watched_by, filled, by_log, Random::new(seed))?)
         }
         #[cfg(test)]
         (Rung::Mprotect, Advice::Random(seed)) => Box::new(Mprotect::new(base, pages, Random::new(seed))?),
@@ -156,6 +163,11 @@ impl Tracker {
         self.backend.compared(pages, took);
     }
 
+    /// How many collects needed no scan, as a log named all pages.
+    pub(crate) fn found_by_name(&self) -> u64 {
+        self.backend.found_by_name()
+    }
+
     pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
         &self.marked.lines
     }
@@ -174,7 +186,7 @@ impl Tracker {
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match self.rung {
             Rung::Explicit => self.marked.lines(page as usize),
-            Rung::WpAsync | Rung::Mprotect => u64::MAX,
+            Rung::WpAsync | Rung::FaultLog | Rung::Mprotect => u64::MAX,
         }
     }
 
@@ -188,7 +200,7 @@ impl Tracker {
         self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
         self.closed = self.gated;
         if !self.gated {
-            let part = self.rung == Rung::WpAsync && self.marked.is_empty();
+            let part = self.rung.is_wp_async() && self.marked.is_empty();
             let cut = if part { cut } else { Cut::Closed };
             self.closed = matches!(cut, Cut::Closed);
             self.backend.hold(cut).map_err(|error| match error.kind() {

@@ -46,6 +46,11 @@ impl Reprotection {
         &self.protect
     }
 
+    /// The pages that stay as they are.
+    pub(super) fn left(&self) -> &[PageRange] {
+        &self.left
+    }
+
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
         let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);

@@ -35,7 +35,7 @@ impl Rig {
         Rig::advised(addr, pages, rung, Advice::Measured)
     }
 
-    fn advised(addr: usize, pages: usize, rung: Rung, advice: Advice) -> Rig {
+    pub(super) fn advised(addr: usize, pages: usize, rung: Rung, advice: Advice) -> Rig {
         Rig::with(
             addr,
             pages,
@@ -80,7 +80,7 @@ impl Rig {
         unsafe { self.at(page).read_volatile() }
     }
 
-    fn renew(&mut self) {
+    pub(super) fn renew(&mut self) {
         // SAFETY: no other thread stores, and the tests do not rely on the stored bytes.
         unsafe { self.mapping.renew(0) }.unwrap();
         self.tracker.renewed().unwrap();
@@ -111,7 +111,7 @@ impl Rig {
     }
 }
 
-fn random(seed: &mut u64) -> u64 {
+pub(super) fn random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *seed >> 33
 }

@@ -11,7 +11,7 @@
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
 //! 3. `pending` has the pages that were protected since the last settle without having been
-//!    settled.
+//!    settled. After a collect they are protected.
 //! 4. If `steady`, the last settle protected nothing.
 //! 5. `quiet_at` is the count of page faults read before the last question about new chunks. While
 //!    the count stands still, no page can have come to exist or lost its protection.
@@ -23,6 +23,8 @@
 //! used only where asking is dear; such a page is reported after this process's next fault.
 
 mod cut;
+mod named;
+mod new_chunk;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -39,6 +41,8 @@ use super::reprotect::Reprotection;
 use crate::sys::pagemap::Seek;
 use crate::sys::uffd::Uffd;
 use crate::sys::{PAGE, faults};
+use named::Named;
+use new_chunk::NewChunk;
 
 /// Up to so many pages, scans of new chunks are fast and not timed.
 const FEW_PAGES: usize = 16 * 512;
@@ -68,6 +72,8 @@ pub(super) struct WpAsync<P> {
     quiet_at: Option<u64>,
     sparse: (u64, u64),
     filled: bool,
+    by_log: bool,
+    named: Named,
 }
 
 impl<P: ScanPolicy> WpAsync<P> {
@@ -76,6 +82,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         pages: usize,
         by: WatchedBy,
         filled: bool,
+        by_log: bool,
         policy: P,
     ) -> io::Result<WpAsync<P>> {
         let (uffd, registers) = match by {
@@ -102,6 +109,8 @@ impl<P: ScanPolicy> WpAsync<P> {
             quiet_at: None,
             sparse: (0, 0),
             filled,
+            by_log,
+            named: Named::default(),
         };
         this.track(pages, filled)?;
         Ok(this)
@@ -131,6 +140,8 @@ impl<P: ScanPolicy> WpAsync<P> {
         self.policy.grow(pages);
         self.pages = pages;
         self.quiet_at = None;
+        // It has a place in the log for the pages before.
+        self.named.leave();
         Ok(())
     }
 
@@ -232,6 +243,20 @@ impl<P: ScanPolicy> WpAsync<P> {
         })
     }
 
+    /// Reports the first `unsettled` of `pending`, which a failed psync left there. Pages that were
+    /// stored to again are unprotected, and leave it.
+    fn repeat(&mut self, unsettled: usize, kept: usize, out: &mut Vec<PageRange>) {
+        let mut protected = self.pending.split_off(unsettled);
+        range::normalise(&mut protected, 0);
+        range::normalise(&mut self.pending, 0);
+        range::normalise(out, kept);
+        let rest = range::without(&self.pending, &range::without(&out[kept..], &protected));
+        out.extend_from_slice(&rest);
+        range::normalise(out, kept);
+        protected.extend(rest);
+        self.pending = protected;
+    }
+
     #[cfg(test)]
     pub(super) fn known(&self) -> u64 {
         self.chunks.count()
@@ -240,35 +265,6 @@ impl<P: ScanPolicy> WpAsync<P> {
     #[cfg(test)]
     pub(super) fn policy(&self) -> &P {
         &self.policy
-    }
-}
-
-#[derive(Default)]
-struct NewChunk {
-    pages: PageRange,
-    existing: usize,
-    dirty: usize,
-}
-
-impl NewChunk {
-    fn close(
-        &self,
-        pending: &[PageRange],
-        policy: &mut impl ScanPolicy,
-        protect: &mut Vec<PageRange>,
-        sparse: &mut (u64, u64),
-    ) {
-        if self.pages.count == 0 {
-            return;
-        }
-        if policy.protects_whole(self.existing, self.pages.count as usize) {
-            range::push(protect, 0, self.pages.start as usize, self.pages.end() as usize);
-            return;
-        }
-        *sparse = (sparse.0 + self.existing as u64, sparse.1 + 1);
-        for run in &pending[self.dirty..] {
-            range::push(protect, 0, run.start as usize, run.end() as usize);
-        }
     }
 }
 
@@ -302,31 +298,26 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
             range::normalise(out, kept);
             return Ok(());
         }
-        let started = self.policy.times_scans(self.pages).then(Instant::now);
         self.protects = self.policy.protects_at_scan();
         self.protect.clear();
         let unsettled = self.pending.len();
-        let asks = self.must_ask();
-        let done = self.gather(asks, kept, out);
-        let revealed =
-            done.and_then(|()| if self.protect.is_empty() { Ok(false) } else { self.reveal(kept, out) });
-        let revealed = match revealed {
-            Ok(revealed) => revealed,
-            Err(e) => {
-                // The caller may not have dealt with the pages found: ask again.
-                self.quiet_at = None;
-                return Err(e);
-            }
-        };
+        let found = self.find(kept, out).and_then(|took| {
+            let revealed = !self.protect.is_empty() && self.reveal(kept, out)?;
+            Ok(took.filter(|_| !revealed))
+        });
+        let took = found.inspect_err(|_| {
+            // The caller may not have dealt with the pages found: ask again.
+            self.quiet_at = None;
+            self.named.doubt();
+        })?;
         if unsettled > 0 {
-            // The psync before failed half-way: its pages are still unsettled.
-            out.extend_from_slice(&self.pending[..unsettled]);
-            range::normalise(out, kept);
+            self.repeat(unsettled, kept, out);
         }
-        if let (Some(started), false) = (started, revealed) {
+        if let Some(took) = took {
             let dirty = out[kept..].iter().map(|run| run.count).sum();
-            self.policy.scanned(self.pages, started.elapsed(), dirty);
+            self.policy.scanned(self.pages, took, dirty);
         }
+        self.found(kept, out);
         Ok(())
     }
 
@@ -351,10 +342,13 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         });
         if done.is_ok() {
             self.chunks.know(plan.protect());
+        } else {
+            self.named.doubt();
         }
         self.policy.settled(changed, done.is_ok().then_some(calls));
         self.steady = done.is_ok() && plan.protect().is_empty();
         self.plan = plan;
+        self.settled(changed, unchanged);
         // Pages that an error left unprotected will be reported again.
         self.pending.clear();
         self.pending.append(&mut late);
@@ -362,6 +356,8 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
     }
 
     fn hold(&mut self, cut: Cut<'_>) -> io::Result<()> {
+        // Stores after it are the next psync's, whose scan finds them.
+        self.named.doubt();
         self.take_cut(cut)
     }
 
@@ -386,6 +382,10 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         self.policy.compared(pages, took);
     }
 
+    fn found_by_name(&self) -> u64 {
+        self.named.found
+    }
+
     fn drop_due(&mut self) -> io::Result<bool> {
         if !self.policy.may_drop() {
             return Ok(false);
@@ -401,6 +401,7 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         let pages = std::mem::take(&mut self.pages);
         self.chunks = Chunks::new(self.base);
         self.pending.clear();
+        self.named.doubt();
         self.steady = false;
         self.policy.dropped();
         self.sparse = (0, 0);

@@ -10,6 +10,9 @@ pub struct PsyncStats {
     pub pages_read: u64,
     /// Pages of the primary kept in memory for comparisons, at most 64 MiB.
     pub pages_kept: u64,
+    /// Psyncs whose dirty pages the kernel's log of faults named, without a scan, since the object
+    /// was attached or mapped anew.
+    pub found_by_name: u64,
     /// Pages with a changed line.
     pub pages_changed: u64,
     /// Bytes of changed lines logged in the lane.

@@ -129,6 +129,11 @@ fn no_advice_loses_a_store_that_scans_find() {
 }
 
 #[test]
+fn no_advice_loses_a_store_that_the_log_names() {
+    tortured(Tracking::FaultLog);
+}
+
+#[test]
 fn no_advice_loses_a_store_that_faults() {
     tortured(Tracking::Mprotect);
 }

@@ -172,7 +172,9 @@ impl Tracked {
         self.ranges.clear();
         self.changed.clear();
         self.unchanged.clear();
-        Ok(shadow.collect(&mut self.ranges)?)
+        shadow.collect(&mut self.ranges)?;
+        self.stats.found_by_name = shadow.found_by_name();
+        Ok(())
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Cause> {

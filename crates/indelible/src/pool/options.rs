@@ -80,6 +80,11 @@ pub enum Tracking {
     /// userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN` (Linux
     /// 6.7).
     WpAsync,
+    /// As [`WpAsync`](Tracking::WpAsync), and the kernel's log of page faults names the changed
+    /// pages: the cost of a psync follows them, at any size of the object. Needs
+    /// `perf_event_open`. Stores of *other processes* (`process_vm_writev`, debuggers) may be found
+    /// by a later psync only.
+    FaultLog,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
     /// The program marks its stores through pointers
@@ -90,9 +95,10 @@ pub enum Tracking {
 
 impl Tracking {
     /// The words of `--tracking`.
-    pub const WORDS: [(&'static str, Tracking); 4] = [
+    pub const WORDS: [(&'static str, Tracking); 5] = [
         ("auto", Tracking::Auto),
         ("wp-async", Tracking::WpAsync),
+        ("fault-log", Tracking::FaultLog),
         ("mprotect", Tracking::Mprotect),
         ("explicit", Tracking::Explicit),
     ];
@@ -101,6 +107,7 @@ impl Tracking {
         match self {
             Tracking::Auto => None,
             Tracking::WpAsync => Some(Rung::WpAsync),
+            Tracking::FaultLog => Some(Rung::FaultLog),
             Tracking::Mprotect => Some(Rung::Mprotect),
             Tracking::Explicit => Some(Rung::Explicit),
         }
@@ -109,6 +116,7 @@ impl Tracking {
     pub(crate) fn of(rung: Rung) -> Tracking {
         match rung {
             Rung::WpAsync => Tracking::WpAsync,
+            Rung::FaultLog => Tracking::FaultLog,
             Rung::Mprotect => Tracking::Mprotect,
             Rung::Explicit => Tracking::Explicit,
         }

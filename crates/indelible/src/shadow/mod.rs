@@ -187,7 +187,7 @@ impl Shadow {
             len: p.len,
             ahead: p.ahead,
             budget: p.budget,
-            protect: rung == Some(Rung::WpAsync),
+            protect: rung.is_some_and(Rung::is_wp_async),
             secret: p.secret,
             limit: p.limit,
             frozen: !p.writable,
@@ -206,7 +206,7 @@ impl Shadow {
 
     fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
         match self.watcher {
-            Some(uffd) if rung != Some(Rung::WpAsync) => uffd
+            Some(uffd) if !rung.is_some_and(Rung::is_wp_async) => uffd
                 .register(self.mapping.addr() + start, self.len() - start, Watch::Writes)
                 .map_err(ShadowError::Protect),
             _ => Ok(()),

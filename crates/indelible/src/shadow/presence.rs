@@ -4,7 +4,7 @@
 
 use super::fill::populate;
 use super::{Shadow, ShadowError};
-use crate::dirty::PageRange;
+use crate::dirty::{PageRange, Tracker};
 use crate::fault::PredictionStats;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
@@ -21,6 +21,11 @@ impl Shadow {
             None if self.refill.is_some() => Ok(pages.len()),
             None => Ok(populate(self.mapping.addr(), pages)?),
         }
+    }
+
+    /// How many collects needed no scan.
+    pub(crate) fn found_by_name(&self) -> u64 {
+        self.tracker.as_ref().map_or(0, Tracker::found_by_name)
     }
 
     pub(crate) fn limit(&self) -> Option<usize> {

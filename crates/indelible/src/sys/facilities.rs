@@ -1,4 +1,4 @@
-use super::{flush, pagemap::Pagemap, pkey, process, uffd};
+use super::{fault_ring, flush, pagemap::Pagemap, pkey, process, uffd};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UffdAccess {
@@ -15,6 +15,8 @@ pub(crate) struct Facilities {
     pub(crate) proc: bool,
     pub(crate) wp_async: bool,
     pub(crate) pagemap_scan: bool,
+    /// The faults of this process that it may have logged, or the kernel's error.
+    pub(crate) fault_log: Result<fault_ring::Seen, i32>,
     pub(crate) protection_keys: Result<(), pkey::Lack>,
     pub(crate) instructions: &'static [&'static str],
     pub(crate) max_map_count: usize,
@@ -44,6 +46,7 @@ impl Facilities {
             },
             wp_async: uffd::Uffd::wp_async().is_ok(),
             pagemap_scan: Pagemap::supported(),
+            fault_log: fault_ring::seen().map_err(|error| error.raw_os_error().unwrap_or(0)),
             protection_keys: pkey::available(),
             instructions: flush::instructions(),
             max_map_count: max_map_count(),

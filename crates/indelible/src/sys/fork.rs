@@ -70,6 +70,7 @@ impl Chunk {
 }
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+static FORKS: AtomicU32 = AtomicU32::new(0);
 static FDS: Chunk = Chunk::new();
 /// The chunk that last had a free slot, a hint; null: the first.
 static ROOM: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
@@ -80,6 +81,12 @@ static MAPPING: AtomicU32 = AtomicU32::new(0);
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// How many children this process has forked since they are counted.
+#[inline]
+pub(crate) fn count() -> u32 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 #[inline]
@@ -232,6 +239,7 @@ extern "C" fn before() {
 }
 
 extern "C" fn after_parent() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
     MAPPING.store(0, Ordering::Release);
 }
 

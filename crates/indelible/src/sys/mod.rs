@@ -6,6 +6,7 @@ pub(crate) mod boot;
 pub(crate) mod bus;
 pub(crate) mod extents;
 mod facilities;
+pub(crate) mod fault_ring;
 pub(crate) mod faults;
 pub(crate) mod flush;
 pub(crate) mod fork;

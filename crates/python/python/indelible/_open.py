@@ -11,7 +11,7 @@ from ._pool import Pool
 from ._unsynced import psync_at_exit
 
 Medium = Literal["auto", "file", "memory", "dax", "devdax"]
-Tracking = Literal["auto", "wp-async", "mprotect"]
+Tracking = Literal["auto", "wp-async", "fault-log", "mprotect"]
 
 
 def open(
@@ -28,7 +28,7 @@ def open(
     """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without a size.
 
     A pool that exists keeps its size; a warning says so if it is less than `size`. The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
-    "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "mprotect") how stores
+    "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "fault-log", "mprotect") how stores
     are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines. `wait`
     is the time limit in seconds for an object that others have (by default 0), and for the table while
     another process has it (by default 20).

@@ -49,6 +49,11 @@ pub(super) trait ScanPolicy: Policy {
 
     fn scanned(&mut self, pages: usize, took: Duration, dirty: u64);
 
+    /// Whether to use the log of faults, where it is asked for.
+    fn uses_log(&self) -> bool {
+        true
+    }
+
     fn may_drop(&self) -> bool;
 
     fn drops(&mut self, present: u64, full: u64, sparse: u64) -> bool;

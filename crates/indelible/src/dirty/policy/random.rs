@@ -61,6 +61,10 @@ impl ScanPolicy for Random {
 
     fn scanned(&mut self, _: usize, _: Duration, _: u64) {}
 
+    fn uses_log(&self) -> bool {
+        self.below(8) != 0
+    }
+
     fn may_drop(&self) -> bool {
         self.below(4) == 0
     }
