@@ -25,6 +25,9 @@ use std::path::{Path, PathBuf};
 
 const WRITEBACK: u64 = 8 << 20;
 
+/// By which a new pool without room gets longer: more than an object, for tables' nodes.
+const STEP: u64 = 1 << 20;
+
 /// A restore's result.
 #[derive(Clone, Debug)]
 pub struct Restored {
@@ -39,7 +42,8 @@ pub struct Restored {
 /// How to restore.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions {
-    /// Bytes of the new pool; `None`: as the original.
+    /// Bytes of the new pool; `None`: as the original, or more if its objects have no room: a pool
+    /// that was made longer has less space taken by its own structures than a new one.
     pub len: Option<u64>,
     /// Replaces an unused pool once the new one is whole, and keeps its owner, group and mode.
     pub force: bool,
@@ -64,7 +68,8 @@ pub fn restore(
     let chain = Chain::open(&named(backup)?)?;
     let kept = chain.kept();
     beside(pool, how, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects, (how.rebase, false))?;
+        let grows = how.len.is_none().then_some(new);
+        let mut target = Target::begin(new, &kept.objects, (how.rebase, false), grows)?;
         fill(&chain, &mut target, progress)?;
         target.publish(kept.clone())
     })
@@ -93,7 +98,8 @@ pub fn restore_stream(
         });
     }
     beside(pool, how, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects, (how.rebase, false))?;
+        let grows = how.len.is_none().then_some(new);
+        let mut target = Target::begin(new, &kept.objects, (how.rebase, false), grows)?;
         decoder.each(&mut |chunk| {
             let chunk = chunk?;
             target.write(&kept.objects[chunk.object], chunk, u64::MAX, false)?;
@@ -129,7 +135,7 @@ pub fn restore_objects(
     // Leftovers of a killed restore.
     pool.store().reap()?;
     let chosen = chosen?;
-    let restored = Target::begin(pool, &chosen, (rebase, true)).and_then(|mut target| {
+    let restored = Target::begin(pool, &chosen, (rebase, true), None).and_then(|mut target| {
         fill(&chain, &mut target, progress)?;
         target.publish(kept.clone())
     });
@@ -163,7 +169,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn begin(pool: &Pool, objects: &[Attributes], (rebase, together): (bool, bool)) -> Result<Self> {
+    /// `grows`: the pool, if it may get longer.
+    fn begin(
+        pool: &Pool,
+        objects: &[Attributes],
+        (rebase, together): (bool, bool),
+        grows: Option<&Pool>,
+    ) -> Result<Self> {
         let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
         // Owners of addresses come first, then copies; without their original, the first copy,
         // never a snapshot, owns them.
@@ -171,10 +183,15 @@ impl Target {
         let has = |object: &Attributes, flag| object.flags & flag != 0;
         order.sort_by_key(|object| rebase.then(|| (has(object, FLAG_FOREIGN), has(object, FLAG_BASE))));
         for object in order {
-            let new = match rebase {
+            let mut revive = || match rebase {
                 false => pool.store().revive(object),
                 true => elsewhere(pool, object, &mut addresses),
             };
+            let mut new = revive();
+            if let (Some(pool), Err(StoreError::NoRoom { needed, .. })) = (grows, &new) {
+                pool.grow(pool.info()?.length + needed.next_multiple_of(STEP))?;
+                new = revive();
+            }
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);

@@ -272,3 +272,32 @@ fn words_come_back_with_their_check_words() {
     let expected: Vec<u8> = (0..1024).flat_map(|nth: u64| (nth * 7).to_le_bytes()).collect();
     assert_eq!(read.as_slice(), expected);
 }
+
+/// A new pool of that length has larger structures of its own than the original, which was short.
+#[test]
+fn a_full_pool_that_was_made_longer_comes_back_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("short.pmo"), 1 << 20).unwrap();
+    pool.grow(64 << 20).unwrap();
+    let mut names = Vec::new();
+    for size in [4 << 20, 1 << 20, 64 << 10, 4 << 10] {
+        while pool.create(&format!("{}", names.len()), size).is_ok() {
+            put(&pool, &format!("{}", names.len()), 0, &names.len().to_le_bytes());
+            names.push(format!("{}", names.len()));
+        }
+    }
+    let before = content(&pool);
+    let mut stream = Vec::new();
+    backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();
+    let (back, options) = (dir.path().join("back.pmo"), PoolOptions::new());
+    let into = |len| {
+        let how = RestoreOptions { len, ..RestoreOptions::default() };
+        restore_stream(&mut &stream[..], Path::new("-"), &back, &how, &options, &mut unseen)
+    };
+    let refused = into(Some(64 << 20)).unwrap_err();
+    assert!(refused.to_string().contains("no room"), "{refused}");
+    into(None).unwrap();
+    expect_same(&Pool::open(&back).unwrap(), &before);
+    let report = indelible::check(&back, &options, &mut |_, _| {}).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+}
