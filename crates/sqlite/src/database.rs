@@ -104,7 +104,9 @@ impl Open<'_> {
             return Ok(database);
         }
         let name = self.object.to_owned();
-        let (state, paid) = (Mutex::default(), Arc::default());
+        let grows =
+            (self.size.is_none() && !read_only && crate::offered(self.path).is_none()).then(|| pool.clone());
+        let (state, paid) = (Mutex::new(State::new(grows)), Arc::default());
         let (lease, watcher) = (OnceLock::new(), OnceLock::new());
         let database = Arc::new(Database { pool, name, read_only, state, paid, lease, watcher, generation });
         open.push(Arc::downgrade(&database));

@@ -33,7 +33,7 @@
 //! | parameter of the URI | meaning | default |
 //! |---|---|---|
 //! | `object=NAME` | the object, which is made if it is not there | `main.db` |
-//! | `size=BYTES` | length of a pool that is made, with `K`, `M` or `G` | 1 GiB, sparse |
+//! | `size=BYTES` | length of a pool that is made, with `K`, `M` or `G`; it stays so | 1 GiB, sparse, twice as long whenever it is full |
 
 #![deny(unsafe_code)]
 

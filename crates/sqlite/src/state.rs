@@ -10,7 +10,7 @@
 use crate::failure::{Failure, Result, code};
 use crate::header::{Header, START, copy};
 use crate::undo::Undo;
-use indelible::{Object, ReadObject, psync_all};
+use indelible::{ErrorKind, Object, Pool, ReadObject, psync_all};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -55,6 +55,8 @@ pub(crate) enum Wait {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     object: Option<Object>,
+    /// The pool, if it gets longer where it has no room.
+    grows: Option<Pool>,
     /// Whether the writer's transaction has stores that are not committed.
     dirty: bool,
     /// Whether the object has commits that are not durable: tickets stand for them.
@@ -86,7 +88,23 @@ pub(crate) struct State {
     failed: bool,
 }
 
+/// Does the work; while the pool has no room, makes it twice as long and does it again.
+fn with_room<T>(pool: Option<&Pool>, mut work: impl FnMut() -> indelible::Result<T>) -> indelible::Result<T> {
+    loop {
+        let done = work();
+        let lacks = done.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoRoom);
+        let longer = |pool: &Pool| pool.info().and_then(|info| pool.grow(info.length.saturating_mul(2)));
+        if !lacks || !pool.is_some_and(|pool| longer(pool).is_ok()) {
+            return done;
+        }
+    }
+}
+
 impl State {
+    pub(crate) fn new(grows: Option<Pool>) -> State {
+        State { grows, ..State::default() }
+    }
+
     pub(crate) fn begin(&mut self, object: Object, commits: u64) {
         self.object = Some(object);
         (self.dirty, self.owed) = (false, false);
@@ -143,16 +161,17 @@ impl State {
 
     /// Gives the object room for a file of `length` bytes, and some more if that is to be had.
     pub(crate) fn reserve(&mut self, length: u64) -> Result<()> {
-        let object = self.object_mut()?;
-        let (needed, len) = (START as u64 + length, object.len() as u64);
+        let (needed, len) = (START as u64 + length, self.object()?.len() as u64);
         if needed <= len {
             return Ok(());
         }
         let roomy = needed.max(len + (len / 4).clamp(STEP.0, STEP.1)).next_multiple_of(START as u64);
-        match object.grow(roomy) {
-            Err(error) if Failure::from(error.clone()).code == code::FULL => Ok(object.grow(needed)?),
-            grown => Ok(grown?),
-        }
+        let pool = self.grows.clone();
+        let object = self.object_mut()?;
+        Ok(with_room(pool.as_ref(), || match object.grow(roomy) {
+            Err(error) if Failure::from(error.clone()).code == code::FULL => object.grow(needed),
+            grown => grown,
+        })?)
     }
 
     fn keep(&mut self, bytes: Range<usize>) {
@@ -235,6 +254,7 @@ impl State {
 
     /// Makes the writers' stores, and owed ones, durable as one step.
     pub(crate) fn sync(states: &mut [&mut State]) -> Result<()> {
+        let pool = states.iter().find_map(|state| state.grows.clone());
         let mut objects = Vec::with_capacity(states.len());
         for state in states.iter_mut().filter(|state| state.dirty || state.owed) {
             if state.dirty {
@@ -242,11 +262,13 @@ impl State {
             }
             objects.push(state.object_mut()?);
         }
-        let done = match &mut objects[..] {
-            [] => return Ok(()),
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let done = with_room(pool.as_ref(), || match &mut objects[..] {
             [object] => object.psync(),
             objects => psync_all(objects),
-        };
+        });
         let done = done.map_err(Failure::from);
         for state in states.iter_mut().filter(|state| state.dirty || state.owed) {
             state.unpaid = done.as_ref().err().cloned();

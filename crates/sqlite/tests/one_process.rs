@@ -39,6 +39,24 @@ fn s2_26_the_object_holds_the_file_and_no_other_file_is_left() {
 }
 
 #[test]
+fn a_database_outgrows_its_pool_unless_the_size_is_stated() {
+    let (_dir, path) = place();
+    drop(open(&path, "main.db"));
+    let before = std::fs::metadata(&path).unwrap().len();
+    let stated = open(&path, "main.db");
+    stated.execute_batch("CREATE TABLE t(b BLOB)").unwrap();
+    let fill = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 300)
+        INSERT INTO t SELECT randomblob(300000) FROM n";
+    assert_eq!(code(stated.execute_batch(fill)), ffi::SQLITE_FULL);
+    drop(stated);
+    let connection = Connection::open(format!("file:{}?vfs=pmo", path.display())).unwrap();
+    connection.execute_batch(fill).unwrap();
+    connection.execute_batch("UPDATE t SET b = zeroblob(300000)").unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() > before);
+    assert_eq!((integrity(&connection).as_str(), number(&connection, "SELECT count(*) FROM t")), ("ok", 300));
+}
+
+#[test]
 fn every_rollback_mode_and_setting_undoes_and_commits() {
     let (_dir, path) = place();
     drop(filled(&path));
