@@ -94,7 +94,7 @@ fn with_room<T>(pool: Option<&Pool>, mut work: impl FnMut() -> indelible::Result
         let done = work();
         let lacks = done.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoRoom);
         let longer = |pool: &Pool| pool.info().and_then(|info| pool.grow(info.length.saturating_mul(2)));
-        if !lacks || !pool.is_some_and(|pool| longer(pool).is_ok()) {
+        if !lacks || pool.is_none_or(|pool| longer(pool).is_err()) {
             return done;
         }
     }
