@@ -20,7 +20,8 @@ const POOL: u64 = 80 << 30;
 const FLOOR_RANGE: usize = 1 << 20;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
-    for tracking in [Tracking::Auto, Tracking::Explicit] {
+    let all = [Tracking::Auto, Tracking::FaultLog, Tracking::Explicit];
+    for tracking in all.into_iter().filter(|tracking| tracking.is_available()) {
         let memory = on(environment, Medium::Memory, tracking, section)?;
         let file = on(environment, Medium::File, tracking, section)?;
         section.goals.extend(goals(&memory, &file, tracking));
@@ -36,8 +37,8 @@ const NOTES: [&str; 4] = [
      timed in rounds of their own; settle is protecting pages again.",
     "floor: one PAGEMAP_SCAN over 1 MiB with one written page; on the SSD one durable pwrite of the same \
      number of bytes as the batch.",
-    "tracking by wp-async: the kernel is asked what was stored to. tracking by explicit: the program says so \
-     (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
+    "tracking by wp-async: the kernel is asked what was stored to. tracking by fault-log: its log of page faults names \
+     the pages. tracking by explicit: the program says so (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
 ];
 
 struct Row {
@@ -251,7 +252,11 @@ fn measure(
 }
 
 fn of(tracking: Tracking) -> &'static str {
-    if tracking == Tracking::Explicit { ", explicit" } else { "" }
+    match tracking {
+        Tracking::Explicit => ", explicit",
+        Tracking::FaultLog => ", fault-log",
+        _ => "",
+    }
 }
 
 fn goals(memory: &[Row], file: &[Row], tracking: Tracking) -> Vec<Goal> {
