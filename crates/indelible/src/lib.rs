@@ -53,10 +53,8 @@ pub mod collections;
 mod contents;
 mod dirty;
 mod doctor;
-mod entries;
 mod error;
 mod events;
-mod far;
 mod fault;
 pub mod heap;
 mod log;
@@ -65,11 +63,9 @@ mod mapping;
 mod media;
 mod memory;
 mod object;
-mod plain;
 mod pool;
 mod protection;
 pub mod raw;
-mod relative;
 pub mod retention;
 mod security;
 mod shadow;
@@ -77,22 +73,24 @@ mod shared;
 mod space;
 mod sys;
 mod transaction;
-mod types;
 mod view;
+
+use indelible_types::{entries, far, plain, relative, types};
 
 pub use collections::Persist;
 pub use collections::transactional::{Persistent, statics};
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
-pub use far::{Far, FarEntry, FarTarget, Rights};
 pub use fault::{PredictionDepth, PredictionStats};
 pub use heap::stray::{Audit, Outside, StrayPointer};
 pub use heap::{Compacted, FarPointer, Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
-pub use indelible_derive::{Composite, Persist, Plain, StableHash};
+pub use indelible_derive::{Composite, Persist, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
 #[cfg(feature = "__engines")]
 #[doc(hidden)]
 pub use indelible_store::seal::{Engine, choose as choose_engine};
+#[doc(inline)]
+pub use indelible_types::{Far, FarEntry, FarTarget, Plain, Relative, Rights};
 pub use log::{Log, LogReader, LogRecord};
 #[doc(hidden)]
 pub use maintenance::{Alone, alone, claimed, superblocks};
@@ -105,14 +103,12 @@ pub use media::{CacheModel, MediumModel, Traffic};
 pub use object::{
     AttachOptions, Beside, BrokenPage, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all,
 };
-pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
     EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
     PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
     guard_sockets,
 };
-pub use relative::Relative;
 pub use security::{Rule, RuleKind, Rules, SecurityContext};
 pub use shared::{
     Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,

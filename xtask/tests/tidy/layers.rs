@@ -71,9 +71,10 @@ const ROOMS: &[&[&str]] = &[
     &["upgrade"],
 ];
 
+const TYPES: &[&[&str]] = &[&["entries", "plain", "types"], &["relative", "far"]];
+
 const MAPPED: &[&[&str]] = &[
-    &["sys", "plain", "types", "entries"],
-    &["relative", "far"],
+    &["sys"],
     &["media"],
     &["mapping", "protection"],
     &["backing", "dirty", "fault"],
@@ -194,6 +195,12 @@ fn imports_point_downwards_in_the_vfs_of_sqlite() {
 }
 
 #[test]
+fn imports_point_downwards_in_the_types() {
+    let wrong = check_layers("crates/types/src", "crate::", TYPES, &[]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn imports_point_downwards_in_the_mapped_half() {
     let wrong = check_layers("crates/indelible/src", "crate::", MAPPED, &["error", "events"]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -214,6 +221,7 @@ fn crates_depend_downwards_only() {
         "indelible-store",
         "indelible-stm",
         "indelible-derive",
+        "indelible-types",
         "indelible",
         "indelible-backup",
         "indelible-leds",
@@ -228,6 +236,7 @@ fn crates_depend_downwards_only() {
         ("indelible-store", "crates/store"),
         ("indelible-stm", "crates/stm"),
         ("indelible-derive", "crates/derive"),
+        ("indelible-types", "crates/types"),
         ("indelible", "crates/indelible"),
         ("indelible-backup", "crates/backup"),
         ("indelible-leds", "crates/leds"),

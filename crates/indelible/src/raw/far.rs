@@ -78,9 +78,9 @@ fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     let pools = POOLS.read().unwrap_or_else(PoisonError::into_inner).clone();
     let missing =
         || home.error(FOLLOW, FarError::NoObject { target: entry.target.to_string(), pools: pools.len() });
-    let target = match &entry.target {
-        FarTarget::Object(id) => Some(*id),
-        FarTarget::Name { resolver, name } => match built_in(&pools, resolver, name)? {
+    let target = match entry.target.id() {
+        Ok(id) => Some(id),
+        Err((resolver, name)) => match built_in(&pools, resolver, name)? {
             Some(Some(FarTarget::Object(id))) => Some(id),
             _ => None,
         },

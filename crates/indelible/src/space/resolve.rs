@@ -61,9 +61,9 @@ impl Space {
         }
         let mut target = first.clone();
         for _ in 0..=MOST {
-            let (resolver, name) = match &target {
-                FarTarget::Object(id) => return Ok(*id),
-                FarTarget::Name { resolver, name } => (resolver, name),
+            let (resolver, name) = match target.id() {
+                Ok(id) => return Ok(id),
+                Err(names) => names,
             };
             let found = match self.resolvers.get(resolver) {
                 Some(resolver) => resolver.resolve(&self.pools, name)?,

@@ -3,7 +3,7 @@ use super::super::error::{HeapError, Result};
 use super::super::layout::{FAR_ENTRIES, FAR_NAME_MAX, PAGE};
 use super::super::state::Shared;
 use super::table::{Table, Use, check, entry_by_id, is_common, put};
-use crate::far::{FarEntry, FarTarget};
+use crate::far::FarEntry;
 use crate::types::far::MOST_INDEX;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -200,14 +200,11 @@ pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry, of: Use)
 }
 
 fn names(entry: &FarEntry) -> Option<String> {
-    match &entry.target {
-        FarTarget::Object(_) => None,
-        FarTarget::Name { resolver, name } => Some(format!("{resolver}{name}")),
-    }
+    entry.target.id().err().map(|(resolver, name)| format!("{resolver}{name}"))
 }
 
 fn expect_names(entry: &FarEntry) -> Result<()> {
-    let FarTarget::Name { resolver, name } = &entry.target else { return Ok(()) };
+    let Err((resolver, name)) = entry.target.id() else { return Ok(()) };
     let limits = [
         ("the name of a resolver", resolver.len(), 255),
         ("the name of another object", name.len(), FAR_NAME_MAX - resolver.len().min(255)),

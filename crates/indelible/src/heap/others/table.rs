@@ -252,9 +252,9 @@ pub(super) fn put(
     of: Use,
 ) {
     let (mut id, mut lens, mut kind) = ([0; 16], (0, 0), 0);
-    match entry.map(|entry| &entry.target) {
-        Some(FarTarget::Object(of)) => (id, kind) = (*of, BY_ID),
-        Some(FarTarget::Name { resolver, name }) => {
+    match entry.map(|entry| entry.target.id()) {
+        Some(Ok(of)) => (id, kind) = (of, BY_ID),
+        Some(Err((resolver, name))) => {
             (lens, kind) = ((resolver.len() as u8, (resolver.len() + name.len()) as u32), BY_NAME);
         }
         None => {}

@@ -9,7 +9,7 @@ mod containers;
 #[cfg(test)]
 mod damage;
 mod difference;
-pub(crate) mod far;
+pub mod far;
 mod fingerprint;
 mod follow;
 mod keys;
@@ -23,35 +23,35 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 mod visitor;
-pub(crate) mod walk;
+pub mod walk;
 
-pub(crate) use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOVED};
-pub(crate) use difference::Relation;
-pub(crate) use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken, own};
-pub(crate) use follow::Ranges;
-pub(crate) use lines::truncate;
-pub(crate) use parse::{MOST, Malformed};
-pub(crate) use path::Path;
-pub(crate) use scalar::Valid;
+pub use containers::{EMPTY, EXTENSIONS, GROUP, KEYS, LEAST, LEVELS, REMOVED};
+pub use difference::Relation;
+pub use fingerprint::{BYTE_KEYS, VERSION, fingerprint, fingerprints, fingerprints_are_broken, own};
+pub use follow::Ranges;
+pub use lines::truncate;
+pub use parse::{MOST, Malformed};
+pub use path::Path;
+pub use scalar::Valid;
 
-pub(crate) type TypeId = usize;
+pub type TypeId = usize;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Description {
+pub struct Description {
     types: Vec<Type>,
     root: TypeId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Type {
-    pub(crate) size: u64,
-    pub(crate) align: u64,
-    pub(crate) plain: bool,
-    pub(crate) kind: Kind,
+pub struct Type {
+    pub size: u64,
+    pub align: u64,
+    pub plain: bool,
+    pub kind: Kind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Scalar {
         word: &'static str,
         valid: Valid,
@@ -115,7 +115,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pointer {
+pub enum Pointer {
     Mutable,
     Constant,
     Atomic,
@@ -126,29 +126,31 @@ pub(crate) enum Pointer {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    pub(crate) name: String,
-    pub(crate) offset: u64,
-    pub(crate) of: TypeId,
+pub struct Field {
+    pub name: String,
+    pub offset: u64,
+    pub of: TypeId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Variant {
-    pub(crate) name: String,
-    pub(crate) number: i128,
-    pub(crate) fields: Vec<Field>,
+pub struct Variant {
+    pub name: String,
+    pub number: i128,
+    pub fields: Vec<Field>,
 }
 
 impl Description {
-    pub(crate) fn root(&self) -> TypeId {
+    #[inline]
+    pub fn root(&self) -> TypeId {
         self.root
     }
 
-    pub(crate) fn get(&self, id: TypeId) -> &Type {
+    #[inline]
+    pub fn get(&self, id: TypeId) -> &Type {
         &self.types[id]
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Type> {
+    pub fn all(&self) -> impl Iterator<Item = &Type> {
         self.types.iter()
     }
 }

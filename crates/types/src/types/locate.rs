@@ -4,7 +4,7 @@ use std::fmt::Write;
 impl Description {
     /// The path to the innermost field at byte `offset`, such as `.where[1].x`, and its type's
     /// name. Empty for the value itself, and between fields.
-    pub(crate) fn locate(&self, offset: u64) -> (String, String) {
+    pub fn locate(&self, offset: u64) -> (String, String) {
         let (mut way, mut id, mut offset) = (String::new(), self.root(), offset);
         while let Some((step, inner, rest)) = self.step(id, offset) {
             way.push_str(&step);
@@ -34,7 +34,7 @@ impl Description {
 
 #[cfg(test)]
 mod tests {
-    use crate::types::Description;
+    use super::super::Description;
 
     #[test]
     fn bytes_belong_to_the_innermost_field() {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
+pub struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     pub(super) fn add(&mut self, start: u64, end: u64) -> bool {
@@ -28,11 +28,11 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    pub(crate) fn starts(&self) -> impl Iterator<Item = u64> {
+    pub fn starts(&self) -> impl Iterator<Item = u64> {
         self.0.keys().copied()
     }
 
-    pub(crate) fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+    pub fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut at) = (Vec::new(), start);
         for (&from, &to) in self.0.range(start..end) {
             if from > at {

@@ -1,17 +1,18 @@
 //! The bytes that a walk goes through, by their addresses.
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory<'m> {
-    pub(crate) base: u64,
-    pub(crate) bytes: &'m [u8],
+pub struct Memory<'m> {
+    pub base: u64,
+    pub bytes: &'m [u8],
 }
 
 impl<'m> Memory<'m> {
-    pub(crate) fn of(bytes: &'m [u8]) -> Memory<'m> {
+    pub fn of(bytes: &'m [u8]) -> Memory<'m> {
         Memory { base: bytes.as_ptr().addr() as u64, bytes }
     }
 
-    pub(crate) fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
+    #[inline]
+    pub fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
         let start = address.checked_sub(self.base)?;
         let end = start.checked_add(len)?;
         self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
@@ -24,6 +25,7 @@ impl<'m> Memory<'m> {
     }
 
     /// `len` > 0.
+    #[inline]
     pub(super) fn holds(&self, address: u64, len: u64, align: u64) -> bool {
         len > 0 && address.is_multiple_of(align) && self.get(address, len).is_some()
     }

@@ -1,5 +1,5 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Valid {
+pub enum Valid {
     Any,
     Bool,
     Char,
@@ -7,7 +7,7 @@ pub(crate) enum Valid {
 }
 
 impl Valid {
-    pub(crate) fn holds(self, bytes: &[u8]) -> bool {
+    pub(super) fn holds(self, bytes: &[u8]) -> bool {
         match self {
             Valid::Any => true,
             Valid::NonZero => bytes.iter().any(|byte| *byte != 0),

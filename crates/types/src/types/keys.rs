@@ -4,7 +4,7 @@
 use super::{Description, Kind, Pointer, Type, TypeId};
 
 impl Description {
-    pub(crate) fn keys_with_pointers(&self) -> Option<String> {
+    pub fn keys_with_pointers(&self) -> Option<String> {
         let key = self.types.iter().find_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } if self.has_pointers(key) => Some(key),
             _ => None,
@@ -12,7 +12,7 @@ impl Description {
         key.map(|key| self.name(key))
     }
 
-    pub(crate) fn with_addresses(&self) -> Option<String> {
+    pub fn with_addresses(&self) -> Option<String> {
         let has = |ty: &Type| match &ty.kind {
             Kind::Pointer { how, .. } => !matches!(how, Pointer::Relative | Pointer::Far),
             Kind::Scalar { .. }
@@ -67,7 +67,7 @@ impl Description {
 
 #[cfg(test)]
 mod tests {
-    use crate::types::Description;
+    use super::super::Description;
 
     #[test]
     fn addresses_are_found() {

@@ -2,7 +2,7 @@
 //!
 //! A far pointer has 64 bits: the number of an entry in its object's table (`heap/far`), and an
 //! offset in the object that the entry names. It means the same wherever either object lies, in any
-//! pool. [`Space`](crate::Space) finds a pointer's target.
+//! pool. `Space` finds a pointer's target.
 
 use crate::plain::Plain;
 use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
@@ -13,10 +13,11 @@ use std::ops::BitOr;
 
 /// A pointer to a `T` in the same object, or in another one. Zeros are null.
 ///
-/// It is a number, free to copy. [`Space::get`](crate::Space::get) follows it relative to the
+/// It is a number, free to copy. `Space::get` follows it relative to the
 /// object that it was read from: in another object the number means something else.
 ///
 /// ```
+/// # extern crate indelible_types as indelible;
 /// use indelible::Far;
 ///
 /// let null = Far::<u64>::default();
@@ -45,8 +46,7 @@ impl<T> Far<T> {
     }
 
     /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object of entry `index`, up to
-    /// 2^24 - 1; 0 is its own object. [`Heap::far_index`](crate::Heap::far_index) returns an
-    /// entry's number.
+    /// 2^24 - 1; 0 is its own object. `Heap::far_index` returns an entry's number.
     #[must_use]
     pub fn new(index: u32, offset: u64) -> Option<Self> {
         let fits = index <= MOST_INDEX && (1..=MOST_OFFSET).contains(&offset);
@@ -91,6 +91,7 @@ impl<T> Far<T> {
     /// is null.
     ///
     /// ```
+    /// # extern crate indelible_types as indelible;
     /// use indelible::Far;
     ///
     /// let first = Far::<u64>::own(4096).unwrap();
@@ -158,6 +159,7 @@ unsafe impl<T> Plain for Far<T> {
 /// decide.
 ///
 /// ```
+/// # extern crate indelible_types as indelible;
 /// use indelible::Rights;
 ///
 /// let both = Rights::READ | Rights::WRITE;
@@ -174,8 +176,10 @@ impl Rights {
     /// Fetches of code.
     pub const EXECUTE: Rights = Rights(4);
 
-    pub(crate) const NONE: Rights = Rights(0);
-    pub(crate) const ALL: Rights = Rights(7);
+    #[doc(hidden)]
+    pub const NONE: Rights = Rights(0);
+    #[doc(hidden)]
+    pub const ALL: Rights = Rights(7);
 
     /// Whether all of `other` are among them.
     #[must_use]
@@ -190,15 +194,21 @@ impl Rights {
     }
 
     /// No page is executable, or writable without being readable.
-    pub(crate) fn are_of_pages(self) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn are_of_pages(self) -> bool {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }
 
-    pub(crate) const fn and(self, other: Rights) -> Rights {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn and(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)
     }
 
-    pub(crate) fn some(self) -> Option<Rights> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn some(self) -> Option<Rights> {
         Rights::from_bits(self.0)
     }
 
@@ -233,12 +243,23 @@ pub enum FarTarget {
     Object([u8; 16]),
     /// The object that `resolver` finds for `name` at the first use.
     Name {
-        /// Name of the resolver, 1 to 255 bytes: a built-in one, or one of the
-        /// [`Space`](crate::Space).
+        /// Name of the resolver, 1 to 255 bytes: a built-in one, or one of the `Space`.
         resolver: String,
         /// A name for the resolver; both names together have at most 4,096 bytes.
         name: String,
     },
+}
+
+impl FarTarget {
+    /// The object's ID, or the names of the resolver and of the object. For the project's crates,
+    /// which match every variant.
+    #[doc(hidden)]
+    pub fn id(&self) -> Result<[u8; 16], (&str, &str)> {
+        match self {
+            FarTarget::Object(id) => Ok(*id),
+            FarTarget::Name { resolver, name } => Err((resolver, name)),
+        }
+    }
 }
 
 impl fmt::Display for FarTarget {

@@ -1,6 +1,6 @@
 use super::Path;
 
-pub(crate) trait Visitor {
+pub trait Visitor {
     const PLAIN: bool = false;
 
     fn block(&mut self, _address: u64, _path: &Path<'_, '_>) {}

@@ -14,9 +14,9 @@ mod tree;
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, REMOVED, Slots};
 use super::far::own;
 use super::follow::{Follow, Look, Ranges, Target};
-pub(crate) use super::memory::Memory;
+pub use super::memory::Memory;
 use super::path::{Kept, Path, Step};
-pub(crate) use super::visitor::Visitor;
+pub use super::visitor::Visitor;
 use super::{Description, Kind, Pointer, TypeId, Variant};
 use indelible_store::Mutant;
 use shared::Shared;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-pub(crate) struct Walk<'w, V> {
+pub struct Walk<'w, V> {
     memory: Memory<'w>,
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
@@ -34,10 +34,10 @@ pub(crate) struct Walk<'w, V> {
     pending: Vec<(Rc<Kept<'w>>, &'w Description, Work)>,
 }
 
-pub(crate) struct Walked<V> {
-    pub(crate) visitor: V,
-    pub(crate) owned: HashMap<u64, u64>,
-    pub(crate) followed: Ranges,
+pub struct Walked<V> {
+    pub visitor: V,
+    pub owned: HashMap<u64, u64>,
+    pub followed: Ranges,
 }
 
 enum Work {
@@ -66,7 +66,7 @@ enum Work {
 const ROOT: u64 = 0;
 
 impl<'w, V: Visitor> Walk<'w, V> {
-    pub(crate) fn new(memory: Memory<'w>, live: &'w dyn Fn(u64) -> Option<u64>, visitor: V) -> Self {
+    pub fn new(memory: Memory<'w>, live: &'w dyn Fn(u64) -> Option<u64>, visitor: V) -> Self {
         Walk {
             memory,
             live,
@@ -78,16 +78,16 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
+    pub fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
 
-    pub(crate) fn releasing(mut self) -> Self {
+    pub fn releasing(mut self) -> Self {
         self.shared.releasing = true;
         self
     }
 
-    pub(crate) fn root(&mut self, name: &'w str, of: &'w Description, address: u64, size: u64) {
+    pub fn root(&mut self, name: &'w str, of: &'w Description, address: u64, size: u64) {
         let path = Path::root(name);
         let ty = of.get(of.root());
         let bytes = ty.size.max(1);
@@ -106,7 +106,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Walked<V> {
+    pub fn finish(mut self) -> Walked<V> {
         while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
             self.target(&target);
             self.settle();

@@ -12,6 +12,7 @@ use std::sync::atomic;
 /// Derive it for `#[repr(C)]` structs:
 ///
 /// ```
+/// # extern crate indelible_types as indelible;
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
 /// struct Counter {
@@ -26,6 +27,7 @@ use std::sync::atomic;
 /// Types that cannot work do not compile:
 ///
 /// ```compile_fail
+/// # extern crate indelible_types as indelible;
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
 /// struct Cache {
@@ -33,6 +35,7 @@ use std::sync::atomic;
 /// }
 /// ```
 /// ```compile_fail
+/// # extern crate indelible_types as indelible;
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
 /// struct Borrowed {
@@ -40,6 +43,7 @@ use std::sync::atomic;
 /// }
 /// ```
 /// ```compile_fail
+/// # extern crate indelible_types as indelible;
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
 /// struct Padded { // seven bytes behind `a` are in no field: name them
@@ -48,6 +52,7 @@ use std::sync::atomic;
 /// }
 /// ```
 /// ```compile_fail
+/// # extern crate indelible_types as indelible;
 /// #[derive(indelible::Plain)]
 /// struct Unfixed { // no #[repr(C)]: the next build may lay it out differently
 ///     a: u8,
@@ -63,7 +68,7 @@ use std::sync::atomic;
 /// 3. The type needs no drop and refers to other values only by raw pointers.
 /// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could
 ///    change without being atomic.
-/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s,
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or `TxCell`s,
 ///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each of
 ///    its bytes is in a `TxCell`.
 ///
@@ -75,16 +80,14 @@ use std::sync::atomic;
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
-    /// Whether a shared reference suffices to store to it: it contains atomics, or
-    /// [`TxCell`](crate::TxCell)s.
+    /// Whether a shared reference suffices to store to it: it contains atomics, or `TxCell`s.
     const SHARED: bool;
 
     /// Whether it contains atomics, which a shared reference stores to outside transactions.
-    /// Without them, it may still contain [`TxCell`](crate::TxCell)s.
+    /// Without them, it may still contain `TxCell`s.
     const ATOMICS: bool = Self::SHARED;
 
-    /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a
-    /// [`TxHeap`](crate::TxHeap) do.
+    /// Whether it consists of `TxCell`s alone, as values in blocks of a `TxHeap` do.
     const CELLS: bool = false;
 
     /// Fails to compile if (4) does not hold; checked where a value is used in place.
@@ -139,7 +142,7 @@ of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
 
 /// Fails to compile unless shared references to a `T` are for reading: the same bytes may be
 /// referenced as another type.
-pub(crate) const fn frozen<T: Plain>() {
+pub const fn frozen<T: Plain>() {
     placed::<T>();
     assert!(
         !T::SHARED,
@@ -148,7 +151,7 @@ pub(crate) const fn frozen<T: Plain>() {
 }
 
 /// Fails to compile unless a `T` may lie at the page-aligned start of an object.
-pub(crate) const fn placed<T: Plain>() {
+pub const fn placed<T: Plain>() {
     let () = T::LAYOUT;
     assert!(align_of::<T>() <= 4096, "objects begin at multiples of 4096: no larger alignment can be had");
 }

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 /// not at all.
 ///
 /// ```
+/// # extern crate indelible_types as indelible;
 /// use indelible::Relative;
 ///
 /// let mut pair = (7_u64, Relative::<u64>::null());

@@ -4,20 +4,20 @@ use indelible_store::format::checksum;
 use std::borrow::Cow;
 
 /// Part of every fingerprint.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// Version of types with byte keys, which version 1 hashed one by one.
-pub(crate) const BYTE_KEYS: u32 = 2;
+pub const BYTE_KEYS: u32 = 2;
 
-pub(crate) fn own(text: &str) -> &str {
+pub fn own(text: &str) -> &str {
     text.find(" -> ").map_or(text, |at| &text[..=at])
 }
 
-pub(crate) fn fingerprint(text: &str) -> u128 {
+pub fn fingerprint(text: &str) -> u128 {
     let text = own(text);
     of_version(text, version(text))
 }
 
-pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
+pub fn fingerprints(text: &str) -> [u128; 2] {
     [VERSION, BYTE_KEYS].map(|version| of_version(own(text), version))
 }
 
@@ -28,7 +28,7 @@ fn of_version(text: &str, version: u32) -> u128 {
 }
 
 /// Then fingerprints must not be cached.
-pub(crate) fn fingerprints_are_broken() -> bool {
+pub fn fingerprints_are_broken() -> bool {
     Mutant::NestingIgnored.is_on() || Mutant::OrderIgnored.is_on()
 }
 

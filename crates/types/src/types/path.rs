@@ -15,7 +15,7 @@ pub(super) enum Step<'t> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path<'p, 't> {
+pub struct Path<'p, 't> {
     before: Before<'p, 't>,
     step: Step<'t>,
 }

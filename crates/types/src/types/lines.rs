@@ -2,7 +2,7 @@ use super::{Description, Field, Kind, Pointer, TypeId};
 use std::fmt::Write;
 
 impl Description {
-    pub(crate) fn name(&self, id: TypeId) -> String {
+    pub fn name(&self, id: TypeId) -> String {
         match &self.get(id).kind {
             Kind::Scalar { word, .. } => (*word).to_owned(),
             Kind::Pointer { how: Pointer::Mutable, target, .. } => format!("*mut {target}"),
@@ -33,7 +33,7 @@ impl Description {
         }
     }
 
-    pub(crate) fn lines(&self) -> String {
+    pub fn lines(&self) -> String {
         let mut out = String::new();
         for ty in &self.types {
             match &ty.kind {
@@ -68,7 +68,7 @@ impl Description {
 
 const SHOWN: usize = 255;
 
-pub(crate) fn truncate(text: &mut String, most: usize) {
+pub fn truncate(text: &mut String, most: usize) {
     if text.len() <= most {
         return;
     }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub enum Relation {
     Same,
     /// Only fields or variants behind the last ones were added; this is the first.
     Appended(String),
@@ -15,17 +15,17 @@ pub(crate) enum Relation {
 }
 
 impl Description {
-    pub(crate) fn difference(&self, other: &Description) -> Option<String> {
+    pub fn difference(&self, other: &Description) -> Option<String> {
         Comparison::new(self, other, false).run().err()
     }
 
-    pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
+    pub fn target_difference(&self, other: &Description) -> Option<String> {
         let mut comparison = Comparison::new(self, other, false);
         comparison.follows = true;
         comparison.run().err()
     }
 
-    pub(crate) fn alike(
+    pub(super) fn alike(
         &self,
         here: TypeId,
         other: &Description,
@@ -37,7 +37,7 @@ impl Description {
         Some(comparison.met)
     }
 
-    pub(crate) fn relation(&self, other: &Description) -> Relation {
+    pub fn relation(&self, other: &Description) -> Relation {
         match Comparison::new(self, other, true).run() {
             Ok(None) => Relation::Same,
             Ok(Some(first)) => Relation::Appended(first),

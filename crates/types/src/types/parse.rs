@@ -5,14 +5,14 @@ use super::measure::{DEEPEST, check_parts, layout_of, settle_plain};
 use super::scalar;
 use super::{Description, Field, Kind, Pointer, Type, TypeId, Valid, Variant};
 
-pub(crate) const MOST: usize = 1 << 20;
+pub const MOST: usize = 1 << 20;
 const LARGEST: u64 = 1 << 46;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", position(*word))]
-pub(crate) struct Malformed {
-    pub(crate) word: usize,
-    pub(crate) what: String,
+pub struct Malformed {
+    word: usize,
+    what: String,
 }
 
 fn position(word: usize) -> String {
@@ -23,7 +23,7 @@ type Result<T> = std::result::Result<T, Malformed>;
 
 impl Description {
     /// The error is the first invalid word, or an impossible type.
-    pub(crate) fn parse(text: &str) -> Result<Description> {
+    pub fn parse(text: &str) -> Result<Description> {
         if text.len() > MOST {
             return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });
         }

@@ -2,24 +2,23 @@
 
 use std::ops::Range;
 
-pub(crate) const HEADER: usize = 64;
+pub const HEADER: usize = 64;
 
-pub(crate) struct Entries {
-    pub(crate) magic: [u8; 8],
-    pub(crate) version: u32,
-    pub(crate) size: usize,
-    pub(crate) most: usize,
-    pub(crate) noun: &'static str,
+pub struct Entries {
+    pub magic: [u8; 8],
+    pub version: u32,
+    pub size: usize,
+    pub most: usize,
+    pub noun: &'static str,
 }
 
-pub(crate) const VIEW: Entries =
-    Entries { magic: *b"PMO-VIEW", version: 1, size: 32, most: 65_536, noun: "slots" };
+pub const VIEW: Entries = Entries { magic: *b"PMO-VIEW", version: 1, size: 32, most: 65_536, noun: "slots" };
 
-pub(crate) const CONTEXT: Entries =
+pub const CONTEXT: Entries =
     Entries { magic: *b"PMO-CTXT", version: 1, size: 128, most: 65_536, noun: "entries" };
 
 #[derive(Debug)]
-pub(crate) enum Misfit {
+pub enum Misfit {
     /// They begin otherwise.
     Other,
     Version {
@@ -30,15 +29,15 @@ pub(crate) enum Misfit {
 }
 
 impl Entries {
-    pub(crate) const fn len(&self, entries: usize) -> usize {
+    pub const fn len(&self, entries: usize) -> usize {
         HEADER + entries * self.size
     }
 
-    pub(crate) fn most_bytes(&self) -> usize {
+    pub fn most_bytes(&self) -> usize {
         self.len(self.most).next_multiple_of(4096)
     }
 
-    pub(crate) fn header(&self, entries: usize) -> [u8; HEADER] {
+    pub fn header(&self, entries: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.magic);
         bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
@@ -46,11 +45,11 @@ impl Entries {
         bytes
     }
 
-    pub(crate) const fn place(&self, number: usize) -> Range<usize> {
+    pub const fn place(&self, number: usize) -> Range<usize> {
         self.len(number)..self.len(number + 1)
     }
 
-    pub(crate) fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
+    pub fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
         let word =
             |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
         let (Some(version), Some(entries)) = (word(8), word(12)) else { return Err(Misfit::Other) };
@@ -70,7 +69,7 @@ impl Entries {
         Ok(entries)
     }
 
-    pub(crate) fn all<'b>(
+    pub fn all<'b>(
         &self,
         bytes: &'b [u8],
     ) -> Result<impl Iterator<Item = (usize, Option<&'b [u8]>)> + use<'b, '_>, Misfit> {
@@ -79,7 +78,7 @@ impl Entries {
     }
 }
 
-pub(crate) fn target(entry: &[u8]) -> Option<[u8; 16]> {
+pub fn target(entry: &[u8]) -> Option<[u8; 16]> {
     let target: [u8; 16] = entry.get(..16)?.try_into().ok()?;
     (target != [0; 16]).then_some(target)
 }

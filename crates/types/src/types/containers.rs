@@ -7,16 +7,16 @@ pub(super) const RING: u64 = 32;
 pub(super) const HASHED: u64 = 40;
 pub(super) const ORDERED: u64 = 24;
 pub(super) const EXTENSION: u64 = 24;
-pub(crate) const EXTENSIONS: usize = 64;
+pub const EXTENSIONS: usize = 64;
 
-pub(crate) const GROUP: usize = 16;
-pub(crate) const EMPTY: u8 = 0xff;
-pub(crate) const REMOVED: u8 = 0x80;
+pub const GROUP: usize = 16;
+pub const EMPTY: u8 = 0xff;
+pub const REMOVED: u8 = 0x80;
 
-pub(crate) const KEYS: usize = 15;
-pub(crate) const LEAST: usize = KEYS / 2;
+pub const KEYS: usize = 15;
+pub const LEAST: usize = KEYS / 2;
 /// More keys than 64 bits can address.
-pub(crate) const LEVELS: usize = 16;
+pub const LEVELS: usize = 16;
 
 const NODE_HEAD: u64 = 8;
 
