@@ -18,12 +18,15 @@ use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
 use crate::held::Held;
 use crate::kept::Kept;
+use crate::patience::{self, LOOK};
 use crate::process;
 use crate::unsynced::{self, Opened};
+use indelible::raw::in_slices;
 use indelible::{Error, Object};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::time::{Duration, Instant};
 
 /// See the module.
 pub(crate) struct Attachment {
@@ -97,22 +100,23 @@ impl Attachment {
         if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
     }
 
-    /// Runs `f` on the attached object, without the GIL.
+    /// Runs `f` on the attached object, without the GIL, again after each slice of a wait.
     pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
         operation: &str,
-        f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
+        mut f: impl FnMut(&mut Held) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let used = if self.is_ours() {
-            py.detach(|| self.open()?.as_mut().map(f))
+            patience::locked(py, &self.held, |held| match held.as_mut() {
+                Some(held) if !self.closing.load(Ordering::Acquire) => f(held).map(Some),
+                _ => Ok(None),
+            })?
         } else {
-            self.of_parent(py, operation)?.as_mut().map(f)
+            let used = self.of_parent(py, operation)?.as_mut().map(f).transpose();
+            used.map_err(|error| exception(py, &error))?
         };
-        match used {
-            Some(result) => result.map_err(|error| exception(py, &error)),
-            None => Err(closed(py, operation, &self.what())),
-        }
+        used.ok_or_else(|| closed(py, operation, &self.what()))
     }
 
     /// In a fork: the attachment for reading that the parent left to it. A thread that is not here
@@ -127,33 +131,43 @@ impl Attachment {
     /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs
     /// with it, and calls nothing that runs code of Python's. A signal handler of Python, or a
     /// finalizer, therefore finds either all that `f` does or nothing.
+    /// If a growth waits for locks of others, `f` has failed without a trace after each slice of the
+    /// wait, and runs again.
     pub(crate) fn quick<T>(
         &self,
         py: Python<'_>,
         operation: &str,
-        f: impl FnOnce(&mut Held) -> Result<T, Error>,
+        mut f: impl FnMut(&mut Held) -> Result<T, Error>,
     ) -> PyResult<T> {
-        let mut held = loop {
+        let mut waited = Duration::ZERO;
+        loop {
+            let mut held = self.locked(py, operation)?;
+            let (result, cut) = match held.as_mut().filter(|_| !self.closing.load(Ordering::Acquire)) {
+                Some(held) => in_slices(&mut waited, LOOK, || guarded(|| f(held))),
+                None => {
+                    drop(held);
+                    return Err(closed(py, operation, &self.what()));
+                }
+            };
+            drop(held);
+            match result {
+                Ok(Err(_)) if cut => py.check_signals()?,
+                Ok(result) => return result.map_err(|error| exception(py, &error)),
+                Err(panic) => return Err(crate::error::panicked(py, operation, &self.what(), &panic)),
+            }
+        }
+    }
+
+    fn locked(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
+        loop {
             if !self.is_ours() {
-                break self.of_parent(py, operation)?;
+                return self.of_parent(py, operation);
             }
             match self.held.try_lock() {
-                Ok(held) => break held,
-                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.lock())),
+                Ok(held) => return Ok(held),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => patience::locked(py, &self.held, |_| Ok(()))?,
             }
-        };
-        let result = match held.as_mut().filter(|_| !self.closing.load(Ordering::Acquire)) {
-            Some(held) => guarded(|| f(held)),
-            None => {
-                drop(held);
-                return Err(closed(py, operation, &self.what()));
-            }
-        };
-        drop(held);
-        match result {
-            Ok(result) => result.map_err(|error| exception(py, &error)),
-            Err(panic) => Err(crate::error::panicked(py, operation, &self.what(), &panic)),
         }
     }
 
@@ -167,7 +181,7 @@ impl Attachment {
         &self,
         py: Python<'_>,
         operation: &str,
-        f: impl FnOnce(&mut Held) -> Result<T, Error> + Send,
+        mut f: impl FnMut(&mut Held) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.with(py, operation, |held| {
             let seen = f(held)?;
@@ -277,12 +291,22 @@ impl Attachment {
         if !running.gave_up {
             return done;
         }
-        let mut stopped = Stopped::new(self.restless.load(Ordering::Relaxed));
-        let done = self.quick(py, "psync", |held| Ok(guarded(|| held.psync_cut(&mut stopped))))?;
-        self.restless.store(stopped.in_vain, Ordering::Relaxed);
-        // Nothing is done with Python before this thread has the GIL again, nor is it waited for
-        // with the lock.
-        drop(stopped);
+        let (began, mut waited) = (Instant::now(), Duration::ZERO);
+        let done = loop {
+            let mut stopped = Stopped::new(began, self.restless.load(Ordering::Relaxed));
+            let (done, cut) = self.quick(py, "psync", |held| {
+                Ok(in_slices(&mut waited, LOOK, || guarded(|| held.psync_cut(&mut stopped))))
+            })?;
+            self.restless.store(stopped.in_vain, Ordering::Relaxed);
+            let again = stopped.gave_up || (cut && matches!(done, Ok(Err(_))));
+            // Nothing is done with Python before this thread has the GIL again, nor is it waited
+            // for with the lock.
+            drop(stopped);
+            if !again {
+                break done;
+            }
+            py.check_signals()?;
+        };
         match done {
             Ok(done) => done.map_err(|error| exception(py, &error)),
             Err(panic) => Err(crate::error::panicked(py, "psync", &self.what(), &panic)),

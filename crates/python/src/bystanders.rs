@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::patience::LOOK;
 use indelible::{Beside, Bystanders};
 use pyo3::ffi;
 use std::time::{Duration, Instant};
@@ -39,18 +40,22 @@ impl Bystanders for Running {
 
 /// A cut with the GIL, which is released as soon as the content is fixed.
 pub(crate) struct Stopped {
+    /// Of all slices of the cut.
     began: Instant,
+    slice: Instant,
     patience: Duration,
     saved: *mut ffi::PyThreadState,
     /// Whether stores did not cease.
     pub(crate) in_vain: bool,
+    /// Whether the caller must look for signals, and try again.
+    pub(crate) gave_up: bool,
 }
 
 impl Stopped {
-    /// This thread has the GIL.
-    pub(crate) fn new(in_vain: bool) -> Stopped {
-        let patience = if in_vain { IMPATIENCE } else { PATIENCE };
-        Stopped { began: Instant::now(), patience, saved: std::ptr::null_mut(), in_vain: false }
+    /// This thread has the GIL. `began`: when it first tried.
+    pub(crate) fn new(began: Instant, in_vain: bool) -> Stopped {
+        let (patience, saved) = (if in_vain { IMPATIENCE } else { PATIENCE }, std::ptr::null_mut());
+        Stopped { began, slice: Instant::now(), patience, saved, in_vain: false, gave_up: false }
     }
 }
 
@@ -59,6 +64,10 @@ impl Bystanders for Stopped {
         self.in_vain = bytes > ROOM[1] || self.began.elapsed() > self.patience;
         if self.in_vain {
             return Beside::HoldUp;
+        }
+        if self.slice.elapsed() > LOOK {
+            self.gave_up = true;
+            return Beside::GiveUp;
         }
         if round > 1 {
             std::thread::sleep(Duration::from_micros(50 << round.min(4)));

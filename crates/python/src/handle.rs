@@ -55,8 +55,25 @@ impl<T: Send> Handle<T> {
         !self.closing.load(Ordering::Acquire)
     }
 
-    /// Runs `f` without the GIL.
+    /// Runs `f` without the GIL, again after each slice of a wait.
     pub(crate) fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        mut f: impl FnMut(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        if !self.is_ours() {
+            return Err(forked(py, operation, &self.what));
+        }
+        let used = patience::locked(py, &self.open, |open| match open.as_mut() {
+            Some(open) if self.usable() => f(open).map(Some),
+            _ => Ok(None),
+        })?;
+        used.ok_or_else(|| closed(py, operation, &self.what))
+    }
+
+    /// As [`with`](Handle::with), for an `f` that an error of a wait must not end.
+    pub(crate) fn once<R: Send>(
         &self,
         py: Python<'_>,
         operation: &str,
@@ -80,7 +97,7 @@ impl<T: Send> Handle<T> {
         &self,
         py: Python<'_>,
         operation: &str,
-        f: impl FnOnce(&mut T) -> Result<R> + Send,
+        mut f: impl FnMut(&mut T) -> Result<R> + Send,
     ) -> PyResult<R> {
         self.with(py, operation, |open| {
             let seen = f(open)?;
@@ -94,7 +111,7 @@ impl<T: Send> Handle<T> {
         &self,
         py: Python<'_>,
         operation: &str,
-        f: impl FnOnce(&mut T) -> Result<R> + Send,
+        mut f: impl FnMut(&mut T) -> Result<R> + Send,
     ) -> PyResult<R> {
         let done = self.with(py, operation, |open| match self.views() {
             0 => f(open).map(Ok),
@@ -109,23 +126,22 @@ impl<T: Send> Handle<T> {
         py: Python<'_>,
         operation: &str,
         other: &Handle<U>,
-        f: impl FnOnce(&mut T, &mut U) -> Result<R> + Send,
+        mut f: impl FnMut(&mut T, &mut U) -> Result<R> + Send,
     ) -> PyResult<R> {
         for (is_ours, what) in [(self.is_ours(), &self.what), (other.is_ours(), &other.what)] {
             if !is_ours {
                 return Err(forked(py, operation, what));
             }
         }
-        let used = py.detach(|| {
-            let (mut open, mut of_other) = (self.lock(), other.lock());
-            let open = open.as_mut().filter(|_| self.usable()).ok_or(self.what.as_str())?;
-            let of_other = of_other.as_mut().filter(|_| other.usable()).ok_or(other.what.as_str())?;
-            Ok(f(open, of_other))
-        });
-        match used {
-            Ok(result) => result.map_err(|error| exception(py, &error)),
-            Err(what) => Err(closed(py, operation, what)),
-        }
+        let used = patience::locked(py, &self.open, |open| {
+            let mut of_other = other.lock();
+            let Some(open) = open.as_mut().filter(|_| self.usable()) else { return Ok(Err(&self.what)) };
+            let Some(of_other) = of_other.as_mut().filter(|_| other.usable()) else {
+                return Ok(Err(&other.what));
+            };
+            f(open, of_other).map(Ok)
+        })?;
+        used.map_err(|what| closed(py, operation, what))
     }
 
     /// Has `f`, which waits for as long as it is told, be run until it gives something, or the time

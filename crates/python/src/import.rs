@@ -31,7 +31,7 @@ impl Import {
         let mut piece = std::mem::take(&mut *lock());
         piece.resize(bytes.item_count(), 0);
         bytes.copy_to_slice(py, &mut piece)?;
-        let appended = self.handle.with(py, "write", |import| import.append(&piece));
+        let appended = self.handle.once(py, "write", |import| import.append(&piece));
         *lock() = piece;
         appended
     }

@@ -5,8 +5,8 @@
 //! awaited.
 
 use crate::attachment::Attachment;
-use crate::error::exception;
 use crate::held::Held;
+use crate::patience;
 use indelible::Heap;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -153,7 +153,7 @@ impl Kept {
             }
             Ok(names)
         };
-        let done = py.detach(psync).map_err(|error: indelible::Error| exception(py, &error));
+        let done = patience::in_slices(py, psync);
         match &done {
             Ok(_) => py.detach(|| drop((dropped, others))),
             Err(_) => self.put_back(dropped, others),

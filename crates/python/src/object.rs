@@ -142,7 +142,7 @@ impl Object {
     #[pyo3(signature = (offset = 0, length = None))]
     fn prefault(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<usize> {
         let range = offset..length.map_or(usize::MAX, |length| offset.saturating_add(length));
-        self.attachment.with(py, "prefault", |held| held.prefault(range))
+        self.attachment.with(py, "prefault", |held| held.prefault(range.clone()))
     }
 
     /// Grows the object to `size` bytes. Exported buffers stay valid.

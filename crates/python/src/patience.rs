@@ -4,6 +4,7 @@
 use crate::error::exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// After such a time a wait looks for signals, such as Ctrl-C.
@@ -40,12 +41,45 @@ pub(crate) fn in_slices<T: Send>(
     py: Python<'_>,
     mut call: impl FnMut() -> indelible::Result<T> + Send,
 ) -> PyResult<T> {
-    let begin = Instant::now();
+    let mut waited = Duration::ZERO;
+    sliced(py, || Some(indelible::raw::in_slices(&mut waited, LOOK, &mut call)))
+}
+
+/// As [`in_slices`], with `mutex` locked, which another thread may have for long.
+pub(crate) fn locked<S: Send, T: Send>(
+    py: Python<'_>,
+    mutex: &Mutex<S>,
+    mut call: impl FnMut(&mut S) -> indelible::Result<T> + Send,
+) -> PyResult<T> {
+    let mut waited = Duration::ZERO;
+    sliced(py, || {
+        let mut state = lock_within_a_slice(mutex)?;
+        Some(indelible::raw::in_slices(&mut waited, LOOK, || call(&mut state)))
+    })
+}
+
+/// `None`, or an error and `true`: a wait ended early.
+fn sliced<T: Send>(
+    py: Python<'_>,
+    mut attempt: impl FnMut() -> Option<(indelible::Result<T>, bool)> + Send,
+) -> PyResult<T> {
     loop {
-        let (done, cut) = py.detach(|| indelible::raw::in_slices(begin, LOOK, &mut call));
-        match done {
-            Err(_) if cut => py.check_signals()?,
-            done => return done.map_err(|error| exception(py, &error)),
+        match py.detach(&mut attempt) {
+            None | Some((Err(_), true)) => py.check_signals()?,
+            Some((done, _)) => return done.map_err(|error| exception(py, &error)),
         }
+    }
+}
+
+fn lock_within_a_slice<S>(mutex: &Mutex<S>) -> Option<MutexGuard<'_, S>> {
+    let (begin, mut pause) = (Instant::now(), Duration::from_micros(10));
+    loop {
+        match mutex.try_lock() {
+            Ok(state) => return Some(state),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if begin.elapsed() >= LOOK => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(Duration::from_millis(1));
     }
 }

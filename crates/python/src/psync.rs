@@ -2,9 +2,10 @@
 
 use crate::attachment::Attachment;
 use crate::dict::Dict;
-use crate::error::{closed, exception};
+use crate::error::closed;
 use crate::held::Held;
 use crate::object::Object;
+use crate::patience;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -46,13 +47,11 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
                 Some(Held::Writer(object)) => objects.push(&mut **object),
                 Some(Held::Heap(heap)) => heaps.push(&mut **heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}
-                None => return Err(attachment.name.clone()),
+                None => return Ok(Err(attachment.name.clone())),
             }
         }
-        Ok(indelible::Heap::psync_all(&mut heaps, &mut objects))
+        indelible::Heap::psync_all(&mut heaps, &mut objects).map(Ok)
     };
-    match py.detach(together) {
-        Ok(result) => result.map_err(|error| exception(py, &error)),
-        Err(name) => Err(closed(py, "psync", &format!("object {name:?}"))),
-    }
+    let done = patience::in_slices(py, together)?;
+    done.map_err(|name| closed(py, "psync", &format!("object {name:?}")))
 }

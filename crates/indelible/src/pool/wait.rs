@@ -8,7 +8,7 @@ use crate::media::MediaError;
 use crate::memory::MemoryError;
 use crate::sys::ofd;
 use indelible_store::error::{Holder, StoreError};
-use indelible_store::slices;
+use indelible_store::slices::Wait as Waiting;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -57,14 +57,14 @@ fn patiently_within<T>(
     ending: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
 ) -> Result<T, Cause> {
-    let begin = slices::begin();
+    let waiting = Waiting::begin();
     let mut pause = Duration::from_micros(100);
     loop {
-        let left = wait.saturating_sub(begin.elapsed());
+        let left = wait.saturating_sub(waiting.elapsed());
         if left.is_zero() {
             match attempt() {
                 Err(error)
-                    if begin.elapsed() < ending && !slices::is_over() && is_of_ending_process(&error) =>
+                    if waiting.elapsed() < ending && !waiting.is_over() && is_of_ending_process(&error) =>
                 {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
@@ -74,7 +74,7 @@ fn patiently_within<T>(
         }
         match ofd::unnamed(&mut attempt) {
             Err(error) if is_others(&error) => {
-                if slices::is_over() {
+                if waiting.is_over() {
                     return Err(error);
                 }
                 std::thread::sleep(pause.min(left));

@@ -9,6 +9,7 @@ use crate::pool::{Pool, Seen};
 use crate::raw::{Permission, pin, pin_all, unpin_all};
 use crate::security::Grants;
 use crate::sys::fork;
+use indelible_store::slices;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -142,9 +143,12 @@ impl AttachedView {
         let mut state = inner.state();
         inner.follow(&mut state, true).map_err(failed)?;
         state.window = Some(inner.window().map_err(|error| failed(ViewError::Reserve(error).into()))?);
-        inner.bring_at_once(&mut state);
         drop(state);
-        Ok(AttachedView { inner })
+        let view = AttachedView { inner };
+        let mut state = view.inner.state();
+        view.inner.bring_at_once(&mut state)?;
+        drop(state);
+        Ok(view)
     }
 
     /// The view's name.
@@ -205,8 +209,7 @@ impl AttachedView {
         let mut state = self.inner.live_state("adopt the view")?;
         let followed = self.inner.follow(&mut state, true);
         followed.map_err(|cause| self.inner.error("adopt the view", cause))?;
-        self.inner.bring_at_once(&mut state);
-        Ok(())
+        self.inner.bring_at_once(&mut state)
     }
 
     /// Detaches the view and its objects, as dropping does; unpsynced stores are lost.
@@ -294,9 +297,9 @@ impl Inner {
         self.error(USE, cause).object(&entry.name)
     }
 
-    fn bring_at_once(&self, state: &mut State) {
-        // Slots keep their failures; a touch retries them.
-        let _ = self.bring_group(state, |want| want.at_once);
+    /// Slots keep their failures; a touch retries them.
+    fn bring_at_once(&self, state: &mut State) -> Result<()> {
+        self.bring_group(state, |want| want.at_once).or_else(unless_cut)
     }
 
     /// Attaches objects for writing by one change of the table.
@@ -311,7 +314,8 @@ impl Inner {
         let (mut writing, reading): (Vec<&mut Entry>, Vec<&mut Entry>) =
             entries.into_iter().partition(|entry| entry.is_for_writing());
         for entry in reading {
-            let _ = entry.settle(pin(&self.pool, &name_of(&entry.want.target), Permission::Read), true);
+            let attached = pin(&self.pool, &name_of(&entry.want.target), Permission::Read);
+            entry.settle(attached, true).or_else(unless_cut)?;
         }
         if writing.is_empty() {
             return Ok(());
@@ -320,14 +324,15 @@ impl Inner {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         match pin_all(&self.pool, &names) {
             Ok(all) => {
+                let mut settled = Ok(());
                 for ((entry, attached), name) in writing.iter_mut().zip(all).zip(names) {
                     let attached = attached.or_else(|error| match is_for_lack_of_rights(&error) {
                         true => pin(&self.pool, name, Permission::Read),
                         false => Err(error),
                     });
-                    let _ = entry.settle(attached, true);
+                    settled = settled.and(entry.settle(attached, true).or_else(unless_cut));
                 }
-                Ok(())
+                settled
             }
             Err(error) => {
                 for entry in writing {
@@ -337,6 +342,11 @@ impl Inner {
             }
         }
     }
+}
+
+/// An error of a slot, unless its wait ended early: then the caller makes the call again.
+fn unless_cut(error: Error) -> Result<()> {
+    if slices::was_cut() { Err(error) } else { Ok(()) }
 }
 
 impl Owner for Inner {

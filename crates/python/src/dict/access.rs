@@ -20,7 +20,7 @@ pub(super) enum Fetched {
 }
 
 impl Dict {
-    pub(super) fn look<T>(&self, py: Python<'_>, f: impl FnOnce(&PythonDict<'_>) -> T) -> PyResult<T> {
+    pub(super) fn look<T>(&self, py: Python<'_>, mut f: impl FnMut(&PythonDict<'_>) -> T) -> PyResult<T> {
         self.attachment.quick(py, "read the dict of", |held| {
             Ok(f(match held {
                 Held::Heap(heap) => heap.root_ref(ROOT)?,

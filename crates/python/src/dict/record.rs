@@ -77,7 +77,7 @@ impl Dict {
         py: Python<'_>,
         name: &str,
         need: usize,
-        f: impl FnMut(&mut Heap) -> Result<T, Error>,
+        mut f: impl FnMut(&mut Heap) -> Result<T, Error>,
     ) -> PyResult<T> {
         let what = || format!("record {name:?} of object {:?}", self.attachment.name);
         if self.readonly {
@@ -87,7 +87,7 @@ impl Dict {
             let Held::Heap(heap) = held else { unreachable!("a dict without a heap") };
             match self.counts.has(heap.root_any(name)?.address) {
                 true => Ok(None),
-                false => with_room(heap, need, f).map(Some),
+                false => with_room(heap, need, &mut f).map(Some),
             }
         })?;
         replaced.ok_or_else(|| in_use("convert", &what(), self.attachment.views()))

@@ -55,7 +55,7 @@ impl SecurityContext {
     fn change<R: Send>(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&mut indelible::SecurityContext) -> indelible::Result<R> + Send,
+        mut f: impl FnMut(&mut indelible::SecurityContext) -> indelible::Result<R> + Send,
     ) -> PyResult<R> {
         self.handle.with(py, "change", |context| {
             let changed = f(context)?;

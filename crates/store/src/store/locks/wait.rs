@@ -4,9 +4,9 @@
 
 use crate::error::{Holder, Result, StoreError};
 use crate::medium::{Device, LockKey, LockMode};
-use crate::slices;
+use crate::slices::Wait;
 use crate::sync::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,7 +29,7 @@ impl Patience {
 }
 
 pub(in crate::store) struct Deadline {
-    begin: Instant,
+    waiting: Wait,
     wait: Duration,
     pause: Duration,
     longest_pause: Duration,
@@ -38,7 +38,7 @@ pub(in crate::store) struct Deadline {
 impl Deadline {
     pub(in crate::store) fn after(wait: Duration) -> Deadline {
         let (pause, longest_pause) = (Duration::from_micros(20), Duration::from_millis(5));
-        Deadline { begin: slices::begin(), wait, pause, longest_pause }
+        Deadline { waiting: Wait::begin(), wait, pause, longest_pause }
     }
 
     /// For something as short as a psync.
@@ -47,7 +47,7 @@ impl Deadline {
     }
 
     pub(in crate::store) fn left(&self) -> Duration {
-        self.wait.saturating_sub(self.begin.elapsed())
+        self.wait.saturating_sub(self.waiting.elapsed())
     }
 
     pub(in crate::store) fn seconds(&self) -> f64 {
@@ -59,7 +59,7 @@ impl Deadline {
         let left = self.left();
         sleep(self.pause.min(left));
         self.pause = (self.pause * 2).min(self.longest_pause);
-        !left.is_zero() && !slices::is_over()
+        !left.is_zero() && !self.waiting.is_over()
     }
 }
 
