@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import indelible
 import numpy as np
 import pytest
-from conftest import MIB, not_tested
+from conftest import MIB, not_tested, python
 
 
 def test_a_function_is_told_of_progress_and_may_end_the_call(pool: indelible.Pool) -> None:
@@ -126,3 +127,69 @@ def test_lines_of_copies_and_collections(
     copied, collected = capsys.readouterr().err.splitlines()
     assert copied == "copy of 'w': 12.0 KiB of 12.0 KiB"
     assert collected.startswith("collect: ") and collected.endswith(" objects")
+
+
+# Copies in a fresh process; a progress function raises at a piece, and the process is killed: at once, or by the
+# handler of the exception.
+KILLED = """
+import os, signal, sys
+import indelible
+path, to, how, at, late = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
+pool, other = indelible.open(path), indelible.open(to)
+calls = 0
+def tell(done, total):
+    global calls
+    calls += 1
+    if calls == at:
+        if not late:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise KeyboardInterrupt
+try:
+    match how:
+        case "copy": pool.copy_to("w", other, "c", progress=tell)
+        case "rebase": pool.copy_to("w", other, "c", rebase=True, progress=tell)
+        case "move": pool.move_to("w", other, progress=tell)
+        case "save": other.checkpoints("c").save("one", {"w": pool.array("w", mode="r")}, progress=tell)
+except KeyboardInterrupt:
+    pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["copy", "rebase", "move", "save"])
+def test_killed_after_an_interrupt_nothing_is_torn(pool: indelible.Pool, tmp_path: Path, how: str) -> None:
+    with pool:
+        pool.array("w", 1 << 20)[:] = 7
+    other = tmp_path / "other.pmo"
+    indelible.open(other, 64 * MIB)
+    free = indelible.open(other).info()["free"]
+    # The last ones come after the end: nothing is interrupted then.
+    for at in (1, 4, 1000):
+        for late in (0, 1):
+            died = subprocess.run(python(KILLED, pool.path, other, how, at, late), timeout=300)
+            assert died.returncode == -signal.SIGKILL
+            for path in (pool.path, other):
+                checked = subprocess.run([sys.executable, "-m", "indelible", "check", path], capture_output=True, text=True)
+                assert checked.returncode == 0, checked.stdout + checked.stderr
+            source, target = indelible.open(pool.path), indelible.open(other)
+            whole = at == 1000
+            if how == "move":
+                # In one of the two, never in both.
+                assert ("w" in source) != ("w" in target) == whole
+                if whole:
+                    target.move_to("w", source)
+            else:
+                assert list(source) == ["w"]
+            assert (source.array("w", mode="r") == 7).all()
+            if how == "save":
+                saved = target.checkpoints("c", mode="r")
+                saved.refresh()
+                assert list(saved) == ["one"] * whole and (not whole or (saved.load()["w"] == 7).all())
+            elif whole and how != "move":
+                assert (target.array("c", mode="r") == 7).all()
+                gc.collect()
+                target.remove("c")
+            elif not whole:
+                assert list(target) == []
+                target.collect()
+                assert target.info()["free"] == free
