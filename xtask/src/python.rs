@@ -61,7 +61,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
                 "bench/dicts.py",
                 "bench/cuts.py",
                 "bench/checkpoints.py",
+                "../../examples/python/training.py",
                 "../../examples/python/simulation.py",
+                "../../examples/python/jobs.py",
+                "../../examples/python/cache.py",
             ],
         )?;
         step(

@@ -20,8 +20,12 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "least"),
     [
-        ("docs/cookbook/python.md", 10),
-        ("docs/cookbook/python-processes.md", 6),
+        ("docs/cookbook/python.md", 4),
+        ("docs/cookbook/python-training.md", 3),
+        ("docs/cookbook/python-simulation.md", 7),
+        ("docs/cookbook/python-jobs.md", 8),
+        ("docs/cookbook/python-cache.md", 4),
+        ("docs/cookbook/python-notebook.md", 3),
         ("docs/cookbook/far.md", 1),
         ("docs/cookbook/sealed.md", 2),
         ("README.md", 1),
