@@ -78,7 +78,7 @@ def main() -> None:
         tiles = Cache(pool, tile, options.most)
         for row in range(2**options.zoom):
             drawn = [tiles(options.zoom, row, column) for column in range(2**options.zoom)]
-            print("".join(" .:-=+*#%@"[min(9, int(each.mean()) // 10)] for each in drawn), flush=True)
+            print("".join(" .:-=+*#%@"[min(9, int(each.mean() / 10))] for each in drawn), flush=True)
         tiles.save()
         print(f"{tiles.hits} tiles of the cache, {tiles.misses} computed")
 

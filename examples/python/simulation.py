@@ -2,7 +2,8 @@
 ends with the same bits as a run that was never killed.
 
     python examples/python/simulation.py galaxy.pmo --steps 2000
-    python examples/python/simulation.py galaxy.pmo --steps 2000 --kill-after 700   # then again without
+    python examples/python/simulation.py galaxy.pmo --steps 2000 --kill-after 700
+    python examples/python/simulation.py galaxy.pmo --steps 2000
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ def acceleration(mass: Array, at: Array) -> Array:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A gravitational n-body simulation.")
     parser.add_argument("pool", help="file of the pool; made if absent")
-    parser.add_argument("--steps", type=int, default=2000, help="in all, those of earlier runs included")
+    parser.add_argument("--steps", type=int, default=2000, help="in all, with earlier runs")
     parser.add_argument("--bodies", type=int, default=64)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--save-every", type=int, default=25, metavar="N", help="steps between psyncs")
+    parser.add_argument("--save-every", type=int, default=25, help="steps between psyncs")
     parser.add_argument("--kill-after", type=int, metavar="N", help="die of SIGKILL after N steps")
     options = parser.parse_args()
     with indelible.open(options.pool, 256 << 20) as pool:

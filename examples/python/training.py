@@ -97,7 +97,7 @@ def show(pool: indelible.Pool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Trains a classifier of two spirals.")
     parser.add_argument("pool", help="file of the pool; made if absent")
-    parser.add_argument("--epochs", type=int, default=60, help="in all, those of earlier runs included")
+    parser.add_argument("--epochs", type=int, default=60, help="in all, with earlier runs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="list the checkpoints")
     options = parser.parse_args()

@@ -1,5 +1,5 @@
-"""The programs of examples/python: killed again and again, they go on, and end as one that was never killed. The pages
-of the cookbook print them as they are.
+"""The programs of examples/python: killed again and again, they go on, and end as one that was
+never killed. The pages of the cookbook print them as they are.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ RUNS: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_killed_at_any_moment_a_program_goes_on(name: str, ground: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_killed_at_any_moment_a_program_goes_on(
+    name: str, ground: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     if name == "notebook.py":
         for library in ("IPython", "pandas", "pyarrow"):
             try:
