@@ -20,7 +20,7 @@ import indelible
 
 
 def work(job: str) -> str:
-    """What a worker does: the prime factors of a number."""
+    """Does a job: finds the prime factors of a number."""
     number, factor, found = int(job), 2, []
     while factor * factor <= number:
         while number % factor == 0:
