@@ -1,9 +1,9 @@
 //! A wheel of the Python package for other machines: for each Python from the oldest on, and each
 //! distribution with a C library of `PLATFORM` or newer.
 //!
-//! pip builds it from the source distribution, as it does where no wheel fits; zig links against the
-//! symbols of that version. The wheel is then inspected, and installed into an environment without
-//! the project, where its programs run.
+//! pip builds it from the source distribution, as it does where no wheel fits; zig links against
+//! the symbols of that version. The wheel is then inspected, and installed into an environment
+//! without the project, where its programs run.
 
 use crate::command::{Result, by_hand, output, target};
 use crate::files;

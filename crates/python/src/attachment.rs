@@ -131,7 +131,7 @@ impl Attachment {
     /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs
     /// with it, and calls nothing that runs code of Python's. A signal handler of Python, or a
     /// finalizer, therefore finds either all that `f` does or nothing.
-    /// If a growth waits for locks of others, `f` has failed without a trace after each slice of the
+    /// If a growth waits for locks of others, `f` fails without a trace after each slice of the
     /// wait, and runs again.
     pub(crate) fn quick<T>(
         &self,
