@@ -1,12 +1,10 @@
 //! A wheel of the Python package for other machines: for each Python from the oldest on, and each
 //! distribution with a C library of `PLATFORM` or newer.
 //!
-//! pip builds it from the source distribution, as it does where no wheel fits; zig links against
-//! the symbols of that version. The wheel is then inspected, and installed into an environment
-//! without the project, where its programs run.
+//! zig links against the symbols of that version. The wheel is then inspected, and installed into
+//! an environment without the project, where its programs run.
 
-use crate::command::{Result, by_hand, output, target};
-use crate::files;
+use crate::command::{Result, output, target};
 use crate::python::{Environment, folder, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,50 +39,23 @@ assert pool.array('w', mode='r').sum() == 100_000 and pool.dict('run', 'r')['ste
 pub(crate) fn run(out: Option<&Path>) -> Result {
     let out = out.map_or_else(|| target().join("wheels"), Path::to_owned);
     let environment = Environment::new("python-wheel", &PACKAGES)?;
-    let mut build = environment.pip(&["wheel", "--no-build-isolation", "--no-deps", "--wheel-dir"]);
-    by_hand(&mut build)
-        .arg(&out)
-        .arg(unpacked(&distribution(&environment, &out)?)?)
-        .env("MATURIN_PEP517_ARGS", format!("--strip --zig --compatibility {PLATFORM}"))
-        .env("CARGO_TARGET_DIR", target())
-        .env("PATH", environment.path());
-    if !succeeds("a wheel of the source distribution", &mut build) {
+    let mut build = Command::new(environment.program("maturin"));
+    build.args(["build", "--release", "--strip", "--zig", "--compatibility", PLATFORM, "--out"]).arg(&out);
+    build.current_dir(folder()).env("PATH", environment.path());
+    if !succeeds("a wheel", &mut build) {
         return Err("the wheel cannot be built".into());
     }
-    let wheel = newest(&out, "whl")?;
+    let wheel = newest(&out).ok_or_else(|| format!("there is no wheel in {}", out.display()))?;
     look_into(&environment, &wheel)?;
     attempt(&wheel)?;
     println!("\n{}", wheel.display());
     Ok(())
 }
 
-fn distribution(environment: &Environment, out: &Path) -> Result<PathBuf> {
-    let mut pack = Command::new(environment.program("python"));
-    pack.args(["-m", "maturin", "sdist", "--out"]).arg(out);
-    pack.current_dir(folder()).env("PATH", environment.path());
-    match succeeds("a source distribution", &mut pack) {
-        true => newest(out, "gz"),
-        false => Err("the source distribution cannot be made".into()),
-    }
-}
-
-/// The folder in a source distribution. Its files are new for cargo, whatever their times there.
-fn unpacked(distribution: &Path) -> Result<PathBuf> {
-    let _ = std::fs::remove_dir_all(target().join("sdist"));
-    let folder = files::folder(&target(), "sdist")?;
-    let mut unpack = Command::new("tar");
-    unpack.args(["-xzm", "--strip-components=1", "-f"]).arg(distribution).arg("-C").arg(&folder);
-    match succeeds("its files", &mut unpack) {
-        true => Ok(folder),
-        false => Err(format!("{} cannot be unpacked", distribution.display())),
-    }
-}
-
-fn newest(folder: &Path, ending: &str) -> Result<PathBuf> {
+fn newest(folder: &Path) -> Option<PathBuf> {
     let all = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let found = all.filter(|path| path.extension().is_some_and(|end| end == ending));
-    let newest = found.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok());
-    newest.ok_or_else(|| format!("there is no .{ending} in {}", folder.display()))
+    let wheels = all.filter(|path| path.extension().is_some_and(|end| end == "whl"));
+    wheels.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
 }
 
 fn look_into(environment: &Environment, wheel: &Path) -> Result {
@@ -95,8 +66,7 @@ fn look_into(environment: &Environment, wheel: &Path) -> Result {
     if let Some(member) = MEMBERS.iter().find(lacks) {
         return Err(format!("{} has no {member}", wheel.display()));
     }
-    let shown =
-        output(Command::new(environment.program("python")).args(["-m", "auditwheel", "show"]).arg(wheel))?;
+    let shown = output(Command::new(environment.program("auditwheel")).arg("show").arg(wheel))?;
     match expects(&shown) {
         true => Ok(()),
         false => Err(format!("{} is not for {PLATFORM}:\n{shown}", wheel.display())),
