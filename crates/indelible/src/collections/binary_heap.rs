@@ -76,13 +76,13 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.iter()
     }
 
-    /// The elements, unordered, as a vector.
+    /// The elements, unordered.
     #[must_use]
     pub fn into_vec(self) -> PVec<'h, T> {
         self.elements
     }
 
-    /// Drops all elements, and keeps the room.
+    /// Drops all elements; keeps the room.
     pub fn clear(&mut self) {
         self.elements.clear();
     }
@@ -98,7 +98,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
     fn swap(&mut self, one: usize, two: usize) {
         assert!(one < self.len() && two < self.len());
         let start = self.elements.start();
-        // SAFETY: both lie in the block, which is borrowed exclusively.
+        // SAFETY: both lie in the block, borrowed exclusively.
         unsafe {
             let (one, two) = (start.add(one), start.add(two));
             one.swap(two);

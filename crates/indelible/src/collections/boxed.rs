@@ -1,10 +1,10 @@
 //! One value in a block of its own.
 //!
-//! Invariant of [`PBox`]: its address is that of a block with a value, which it owns, as far as the
-//! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
-//! reference to the box is made). Each access checks whether the bytes there are a `T`.
+//! Invariant of [`PBox`]: its address is that of a block with a value, which it owns unless the
+//! object is damaged; in any case it lies in the object, with room for a `T` (checked when a
+//! reference to the box is made). Each access checks the value's bytes.
 //!
-//! Deeply nested boxes wait in `WAITING` for the thread's outermost drop of a box.
+//! Deeply nested boxes wait in `WAITING` for the thread's outermost drop.
 
 #![allow(unsafe_code)]
 
@@ -66,7 +66,7 @@ pub struct PBox<'h, T: Persist<'h>> {
 
 // SAFETY: a box owns its value; freeing is possible from any thread.
 unsafe impl<'h, T: Persist<'h> + Send> Send for PBox<'h, T> {}
-// SAFETY: shared references to the box give shared references to the value only.
+// SAFETY: a shared box gives shared references to the value only.
 unsafe impl<'h, T: Persist<'h> + Sync> Sync for PBox<'h, T> {}
 
 impl<'h, T: Persist<'h>> PBox<'h, T> {
@@ -98,7 +98,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         Ok(PBox { at, owns: PhantomData })
     }
 
-    /// Returns the value, and frees the block.
+    /// Returns the value; frees the block.
     #[must_use]
     pub fn into_inner(this: Self) -> T {
         let at = this.at.as_ptr();
@@ -156,7 +156,7 @@ impl<'h, T: Persist<'h>> DerefMut for PBox<'h, T> {
 
 impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
     fn drop(&mut self) {
-        // SAFETY: no references to the value are left, and the block is the box's.
+        // SAFETY: no references to the value are left; the block is the box's.
         unsafe { drop_in_turn(self.at.as_ptr().expose_provenance(), end::<T>, std::mem::needs_drop::<T>()) };
     }
 }
@@ -183,8 +183,7 @@ impl Drop for Level {
     }
 }
 
-/// Calls `end` with the address, now or, when deeply nested, before the outermost of these calls
-/// returns.
+/// Calls `end` now or, when deeply nested, before the outermost of these calls returns.
 ///
 /// # Safety
 /// `end` may be called with the address until then.
@@ -201,7 +200,7 @@ unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
 }
 
 /// # Safety
-/// The address is that of a box, which is not used any more.
+/// The address is that of a box that is not used any more.
 unsafe fn end<'h, T: Persist<'h>>(at: usize) {
     finally(
         // SAFETY: the caller's promise.
@@ -234,7 +233,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
     }
 
     unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
-        // SAFETY: as in `check`, which knows that the value lies in the object.
+        // SAFETY: as in `check`: the value lies in the object.
         unsafe { T::search(pointer::<T>(at.cast::<u64>().read()), bounds, search) }
     }
 

@@ -1,4 +1,4 @@
-//! Copies of many bytes take a few blocks and marks, not one per element.
+//! Copies of many bytes take a few blocks and marks.
 
 use super::{HeapRef, KeyHash, PHashMap, PString, PVec, StableHash};
 use crate::{Heap, Persist, Pool};

@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
-/// std's `Duration` with a fixed layout. Containers of it take a `Duration`, and are looked up by
-/// one; `Duration::from` converts back.
+/// std's `Duration` with a fixed layout. Containers of it take, and look up, a `Duration`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -39,7 +38,7 @@ use std::time::Duration;
 pub struct PDuration {
     seconds: u64,
     nanoseconds: u32,
-    /// Zero: named, so that no byte of the value is undefined.
+    /// Zero: no byte of the value is undefined.
     reserved: u32,
 }
 

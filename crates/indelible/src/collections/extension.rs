@@ -8,18 +8,18 @@ use std::sync::OnceLock;
 
 /// One extension of a struct. It owns nothing.
 pub trait Extension: Copy + Persist<'static> {
-    /// Name of the struct.
+    /// The struct's name.
     const OF: &'static str;
-    /// Its place in the chain, from 1.
+    /// Place in the chain, from 1.
     const NUMBER: usize;
 
-    /// The type's, while the program runs.
+    /// The type's identity while the program runs.
     fn identity() -> &'static Identity;
 }
 
 /// A struct that has extensions.
 pub trait Extendible<'h>: Persist<'h> {
-    /// The types of its extensions, in order.
+    /// Its extensions' types, in order.
     fn extension_types() -> Vec<ExtensionType>;
 }
 
@@ -46,7 +46,7 @@ impl Default for Identity {
 }
 
 impl ExtensionType {
-    /// The type's.
+    /// The description of `E`.
     #[must_use]
     pub fn of<E: Extension>() -> ExtensionType {
         ExtensionType(Describing::of::<E>())
@@ -82,7 +82,7 @@ pub fn initial<B, T>(init: impl FnOnce(&B) -> T, base: &B) -> T {
     }
 }
 
-/// The result, or a panic with the error's text.
+/// The result; panics with the error's text.
 #[inline]
 pub fn expect<T>(result: Result<T>) -> T {
     place::expect(result)

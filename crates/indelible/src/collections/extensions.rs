@@ -2,9 +2,9 @@
 //!
 //! Invariants of [`Extensions`]:
 //!
-//! 1. Its link keeps the invariants of [`chain`](crate::heap); a header lies there within the
-//!    object, if it is not 0 (checked when a reference to the value is made).
-//! 2. At each access, the bytes of an extension are checked to be a value.
+//! 1. Its link keeps the invariants of [`chain`](crate::heap); unless 0, a header lies there within
+//!    the object (checked when a reference to the value is made).
+//! 2. Each access checks that the bytes of an extension are a value.
 
 #![allow(unsafe_code)]
 
@@ -78,7 +78,7 @@ impl Surroundings for Borrowed {
     }
 }
 
-/// The heap of a borrowed value of this module, or of its block; not to be kept longer.
+/// The heap of a borrowed value of this module, or of its block.
 #[inline]
 fn heap_at(address: usize) -> HeapRef<'static> {
     // SAFETY: of a value that is borrowed while the result is used.
@@ -102,9 +102,9 @@ fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result
     Ok(value)
 }
 
-/// A struct's extension types: `()`, or the first and the list of the others.
+/// A struct's extension types: `()`, or the first and the others.
 pub trait ExtensionList {
-    /// Whether the list has an extension.
+    /// Whether there is an extension.
     #[doc(hidden)]
     const SOME: bool;
 
@@ -154,14 +154,14 @@ impl<'h, C> Extensions<'h, C> {
         Extensions { link: AtomicU64::new(0), of: PhantomData }
     }
 
-    /// None yet, of a value to be extended in `heap` before it is stored there.
+    /// None yet, of a value to be extended in `heap` before it is stored.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         Extensions { link: AtomicU64::new(heap.base()), of: PhantomData }
     }
 
     fn heap(&self) -> HeapRef<'h> {
-        // SAFETY: the value's own address, or that of a block of it.
+        // SAFETY: the value's own address, or its block's.
         unsafe { HeapRef::of_container(self.link.load(Acquire), self) }
     }
 
@@ -177,11 +177,11 @@ impl<'h, C> Extensions<'h, C> {
         found.map_err(|error| self.wrong(error))
     }
 
-    /// An extension, if there is one.
+    /// An extension, if present.
     #[doc(hidden)]
     #[inline]
     pub fn get<E: Extension>(&self) -> Result<Option<&E>> {
-        // SAFETY: a value (2), to which no thread stores while this one is shared (chain, 2).
+        // SAFETY: a value (2), to which no thread stores while it is shared (chain, 2).
         Ok(self.find::<E>()?.map(|value| unsafe { &*value }))
     }
 
@@ -190,7 +190,7 @@ impl<'h, C> Extensions<'h, C> {
     #[inline]
     pub fn get_mut<E: Extension>(&mut self) -> Result<&mut E> {
         let Some(value) = self.find::<E>()? else { return Err(self.missing()) };
-        // SAFETY: a value (2) of a block that this one owns, which is borrowed exclusively.
+        // SAFETY: a value (2) of a block that this one owns, borrowed exclusively.
         unsafe {
             lent(value, 1);
             Ok(&mut *value)
@@ -209,8 +209,7 @@ impl<'h, C> Extensions<'h, C> {
         self.wrong(Cursor::<Borrowed>::new(&self.link).missing())
     }
 
-    /// Makes an extension if missing, after those before it. Any number of threads may call it at
-    /// once.
+    /// Makes an extension if missing, after those before it. Threads may call it concurrently.
     #[doc(hidden)]
     pub fn ensure<E: Extension>(&self, make: impl FnOnce() -> E) -> Result<()> {
         let mut cursor = Cursor::new(&self.link);
@@ -227,7 +226,7 @@ impl<'h, C> Extensions<'h, C> {
         let heap = chain_home(&self.link);
         Borrowed::writable(heap)?;
         let link = |value: E| {
-            // SAFETY: room for the fields of a block that no other code knows of yet.
+            // SAFETY: room for the fields of a block that no other code knows of.
             let write = |at: *mut u8| unsafe { put(at.cast::<E>(), value) };
             link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
         };
@@ -268,7 +267,7 @@ impl fmt::Debug for Cursor<'_, Borrowed> {
 }
 
 impl<'a> Parts<'a> {
-    /// The next extension, which exists.
+    /// The next extension, which must exist.
     pub fn take<E: Extension>(&mut self) -> Result<&'a mut E> {
         let found = match self.cursor.step() {
             Ok(Some(at)) if self.cursor.passed == E::NUMBER => value::<E>(&self.cursor, at),
@@ -276,8 +275,8 @@ impl<'a> Parts<'a> {
             Err(error) => Err(error),
         };
         match found {
-            // SAFETY: a value (2) of a chain that is borrowed exclusively; no two extensions of a
-            // struct have the same type, which is compared.
+            // SAFETY: a value (2) of a chain that is borrowed exclusively; a struct's extensions
+            // have different types, which is compared.
             Ok(value) => unsafe {
                 lent(value, 1);
                 Ok(&mut *value)
@@ -325,13 +324,13 @@ unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are an integer.
+        // SAFETY: readable; any bits are an integer.
         let link = unsafe { (*at.cast::<AtomicU64>()).load(Relaxed) };
         link == 0 || bounds.holds(link, 1, size_of::<Header>(), align_of::<Header>())
     }
 
     unsafe fn expect_extensions(at: *const Self, _: &Bounds, _: &mut Search) -> Result<()> {
-        // SAFETY: a value, which only other threads that extend it change, by atomics.
+        // SAFETY: a value, which only other extending threads change, by atomics.
         let this = unsafe { &*at };
         let mut cursor = Cursor::new(&this.link);
         while let Ok(Some(at)) = cursor.step() {

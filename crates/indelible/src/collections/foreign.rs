@@ -10,9 +10,9 @@ use std::ptr::NonNull;
 /// Blocks of the heap for containers of other libraries, such as `hashbrown::HashMap` and
 /// `allocator_api2::vec::Vec`, with the feature `allocator-api2`. Such a container is no
 /// [`Persist`](super::Persist) value, but for temporary work within a borrow of the heap. Keeping
-/// one in an object takes `unsafe` code, of one build only, with addresses of the heap alone.
+/// one in an object takes `unsafe` code, in one build only, with addresses of the heap alone.
 ///
-/// **Empty tables.** `hashbrown`, and others, give an empty table the address of a constant in the
+/// **Empty tables.** `hashbrown` and others give an empty table the address of a constant in the
 /// *executable*, which moves in the next run. Make a table for an object by `with_capacity_in`, and
 /// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address.
 ///
@@ -29,10 +29,10 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 ///
-/// If the process dies, unfreed blocks become free, unless a consistent cut came meanwhile: then
-/// they leak. As after [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
-// SAFETY: a block stays where it is, as the heap is borrowed for 'h, and its object keeps its
-// address; a copy of a `HeapRef` is the same heap.
+/// If the process dies, unfreed blocks become free, but leak after a consistent cut. As after
+/// [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
+// SAFETY: a block stays where it is: the heap is borrowed for 'h, and its object keeps its address;
+// a copy of a `HeapRef` is the same heap.
 unsafe impl Allocator for HeapRef<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.size() == 0 {

@@ -1,7 +1,7 @@
 //! Sixteen control bytes of a hash table at once.
 //!
-//! A control byte is 0xff if its slot was never used since the table was made, 0x80 if its key was
-//! removed, and the seven highest bits of the hash if it has a key.
+//! A control byte is 0xff for a slot never used since the table was made, 0x80 for a removed key,
+//! and otherwise the seven highest bits of the key's hash.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,6 @@
 //! Entries of a hash map.
 //!
-//! Invariant of [`OccupiedEntry`]: its slot is one of the table's that is in use, and its key was
-//! checked.
+//! Invariant of [`OccupiedEntry`]: its slot is in use in the table, and its key was checked.
 
 #![allow(unsafe_code)]
 
@@ -132,7 +131,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
     /// As [`insert`](OccupiedEntry::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
         let heap = self.table.heap();
         let value = value.into_persist(heap)?;
@@ -181,7 +180,7 @@ where
     /// As [`insert`](VacantEntry::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
         let slot = self.put(value)?;

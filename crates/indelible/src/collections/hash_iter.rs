@@ -1,7 +1,7 @@
 //! Iterators of hash maps.
 //!
-//! Invariant: the slots left are in use, in a table that is borrowed as the iterator is; each key
-//! and value is checked when it is its turn.
+//! Invariant: the remaining slots are in use, in a table borrowed as the iterator is; each key and
+//! value is checked at its turn.
 
 #![allow(unsafe_code)]
 
@@ -70,7 +70,7 @@ references! {
     HashIter, (&'a K, &'a V), &'a (K, V), slot => (&(*slot).key, &(*slot).value)
 }
 references! {
-    /// Keys and values, the latter for storing.
+    /// Keys and mutable values.
     HashIterMut, (&'a K, &'a mut V), &'a mut (K, V), slot => {
         lent(&raw const (*slot).value, 1);
         (&(*slot).key, &mut (*slot).value)
@@ -120,7 +120,7 @@ parts! {
     HashValues(HashIter), &'a V, 1
 }
 parts! {
-    /// Values, for storing.
+    /// Mutable values.
     HashValuesMut(HashIterMut), &'a mut V, 1
 }
 

@@ -15,8 +15,7 @@ use std::ops::Index;
 
 /// A hash map, as std's `HashMap`.
 ///
-/// Keys are [`StableHash`] and `Eq`. Methods take types that become keys or values: a
-/// `PHashMap<PString, u64>` takes `&str`.
+/// Keys are [`StableHash`] and `Eq`. A `PHashMap<PString, u64>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -78,7 +77,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         self.table.capacity()
     }
 
-    /// Drops all keys and values, and keeps the room.
+    /// Drops all keys and values; keeps the room.
     pub fn clear(&mut self) {
         self.table.clear();
     }
@@ -108,7 +107,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         HashValuesMut(self.iter_mut())
     }
 
-    /// Removes and returns all keys and values; the iterator's drop drops the rest.
+    /// Removes and returns all keys and values; dropping the iterator drops the rest.
     pub fn drain(&mut self) -> HashDrain<'_, 'h, K, V> {
         HashDrain::new(&mut self.table)
     }
@@ -116,7 +115,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
     /// Drops keys and values for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         for slot in self.table.iter() {
-            // SAFETY: a slot in use of this table, checked; there are no other references to it.
+            // SAFETY: a slot in use of this table, checked, without other references.
             unsafe {
                 verify(&raw const (*slot).key);
                 if !place::change(&raw mut (*slot).value, |value| keep(&(*slot).key, value)) {
@@ -189,8 +188,8 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     }
 
     /// Changes a key's value, if present; returns the result of `change`. Unlike after
-    /// [`get_mut`](Self::get_mut), later [cuts](crate::Heap::psync_cut) under explicit tracking
-    /// need not examine the value again.
+    /// [`get_mut`](Self::get_mut), later [cuts](crate::Heap::psync_cut) need not examine the value
+    /// under explicit tracking.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -238,7 +237,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// As [`insert`](PHashMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     ///
     /// # Panics
     /// For memory of another heap.

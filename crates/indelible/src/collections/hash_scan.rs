@@ -1,13 +1,13 @@
 //! Walks over a hash table in steps, between which it changes.
 //!
 //! A key's home is the group at which its search begins. Homes are visited in the order of their
-//! bits reversed, and the cursor is a number of 64 reversed bits: *every key in the table whose
-//! reversed bits are below the cursor was given out, if it has been there since the walk began.* In
-//! a grown table homes begin in the middle of an old one, in a shrunk one before the cursor: such a
-//! home is given out again as a whole.
+//! reversed bits, and the cursor is a number of 64 reversed bits: *every key in the table whose
+//! reversed bits are below the cursor was given out, if it has been there since the walk began.*
+//! After growth, homes may begin in the middle of an old one, after shrinking before the cursor:
+//! such a home is given out again as a whole.
 //!
-//! The keys of a home lie in the groups that its search visits, up to the first one with a slot
-//! never used: removals keep that (`Table::release`).
+//! A home's keys lie in the groups that its search visits, up to the first with a never used slot:
+//! removals keep that (`Table::release`).
 
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
         let (begin, bounds) = (home * GROUP as u64, bounds_at(self.control().addr()));
         let mut probe = Probe::new(begin, self.slots());
         loop {
-            // SAFETY: the group lies in the block, and so do its slots.
+            // SAFETY: the group and its slots lie in the block.
             unsafe {
                 let group = Group::load(self.control().add(probe.at));
                 for index in group.full() {
@@ -54,8 +54,8 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
     /// A step of a walk over a map that may change between steps: `each` gets about `count` keys
-    /// with values; returns the next cursor. Begin with 0; 0 returned is the end. A key present
-    /// throughout is met at least once.
+    /// with values; returns the next cursor. 0 begins and ends the walk. A key present throughout
+    /// is met at least once.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -84,11 +84,11 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
         }
         let bounds = bounds_at(self.table.control().addr());
         let (mut cursor, mut met) = (cursor, 0);
-        // At most as many homes, to bound calls on an empty table.
+        // Bounds calls on an empty table.
         for _ in 0..count.max(1) {
             cursor = self.table.scan_home(cursor, |slot| {
                 met += 1;
-                // SAFETY: a slot in use of the table, which is borrowed; the key was checked.
+                // SAFETY: a slot in use of the borrowed table; the key was checked.
                 unsafe {
                     verify_within(&raw const (*slot).value, &bounds);
                     each(&(*slot).key, &(*slot).value);

@@ -39,7 +39,7 @@ impl<'h, T: Persist<'h>> PHashSet<'h, T> {
         self.map.is_empty()
     }
 
-    /// Drops all values, and keeps the room.
+    /// Drops all values; keeps the room.
     pub fn clear(&mut self) {
         self.map.clear();
     }
@@ -67,7 +67,7 @@ impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
     /// As [`insert`](PHashSet::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the set is unchanged.
+    /// `HeapFull`.
     pub fn try_insert<Q: Lookup<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> Result<bool> {
         Ok(self.map.try_insert(value, ())?.is_none())
     }
@@ -78,7 +78,7 @@ impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
         self.map.contains_key(value)
     }
 
-    /// Drops a value; returns whether it was there.
+    /// Drops a value; returns whether it was present.
     pub fn remove<Q: Lookup<T> + ?Sized>(&mut self, value: &Q) -> bool {
         self.map.remove(value).is_some()
     }

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// std's `IpAddr` with a fixed layout. Containers of it take an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`,
-/// and are looked up by one; `IpAddr::from` converts back.
+/// std's `IpAddr` with a fixed layout. Containers of it take, and look up, an `IpAddr`, `Ipv4Addr`
+/// or `Ipv6Addr`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -1,4 +1,4 @@
-//! Keys: hashes that are the same in every build (FORMAT.md), and lookup by other types.
+//! Keys: hashes that never change (FORMAT.md), and lookup by other types.
 
 use super::boxed::PBox;
 use super::persist::Persist;
@@ -22,7 +22,7 @@ impl KeyHash {
         KeyHash(seed)
     }
 
-    /// Adds a number: the halves of the 128-bit product, folded.
+    /// Adds a number: the folded 128-bit product.
     #[inline]
     pub const fn number(&mut self, number: u64) {
         let product = (self.0 ^ number) as u128 * KeyHash::FACTOR as u128;
@@ -196,7 +196,6 @@ impl<T: StableHash + ?Sized> StableHash for &T {
 macro_rules! tuples {
     ($(($($ty:ident $index:tt),*))*) => {
         $(
-            /// As a struct with such fields.
             impl<$($ty: StableHash),*> StableHash for ($($ty,)*) {
                 #[inline]
                 fn stable_hash(&self, hash: &mut KeyHash) {
@@ -228,7 +227,7 @@ tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4
 /// # Ok(()) }
 /// ```
 pub trait Lookup<K>: StableHash {
-    /// Whether this stands for `key`, whose hash is then the same.
+    /// Whether this stands for `key`, and has the same hash.
     fn matches(&self, key: &K) -> bool;
 }
 

@@ -1,6 +1,6 @@
-//! Description of a type's layout, in words that are fingerprinted, and read by
+//! Describes a type's layout in words, which are fingerprinted, and read by
 //! [`types`](crate::types). Types are walked depth first, and numbered when first met, so that
-//! recursion ends, and types of the same name differ.
+//! recursion ends and types of the same name differ.
 
 use super::points_to::PointsTo;
 use crate::types::fingerprint;
@@ -33,7 +33,7 @@ impl Layout {
         self.word(&format!("{name}~"));
     }
 
-    /// States that a shared reference can store to the described value.
+    /// States that a shared reference can store to the value.
     pub fn atomics(&mut self) {
         self.atomics = true;
     }

@@ -1,5 +1,5 @@
-//! The word of a lock in an object: the number of the attachment in its upper half, the holders in
-//! the lower. A word of another attachment is free.
+//! The word of a lock in an object: the attachment's number in its upper half, the holders in the
+//! lower. A word of another attachment is free.
 
 use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;

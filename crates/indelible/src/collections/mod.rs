@@ -64,11 +64,11 @@
 //!
 //! # Explicit tracking
 //! With [`Tracking::Explicit`](crate::Tracking::Explicit), collections mark their own stores, and
-//! the targets of the `&mut` references that they return. The program marks only stores through raw
+//! the targets of `&mut` references that they return. The program marks only stores through raw
 //! pointers.
 //!
 //! # Damaged objects
-//! Bytes are checked before they become a reference. Damage found by `root_mut` and its like is an
+//! Bytes are checked before they become a reference. `root_mut` and its like return damage as an
 //! error of kind `Damaged`; damage found further inside is a panic that names it. SAFETY.md lists
 //! damage that cannot be found.
 //!

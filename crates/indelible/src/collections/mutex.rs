@@ -1,8 +1,8 @@
 //! Locks for threads that share an object.
 //!
-//! Invariant of both: only code that holds the lock, exclusively or shared, or that owns the lock
-//! value or borrows it exclusively, refers to the protected value. It has a block of its own, so
-//! that checking the lock does not touch the value.
+//! Invariant of both: only code that holds the lock, or that owns or exclusively borrows the lock
+//! value, refers to the protected value. It has a block of its own, so that checking the lock does
+//! not touch the value.
 
 #![allow(unsafe_code)]
 
@@ -26,8 +26,7 @@ macro_rules! lock {
         pub struct $name<'h, T: Persist<'h>> {
             word: AtomicU64,
             value: PBox<'h, T>,
-            /// Threads that share the lock may store a value, so `T` is invariant, lifetimes
-            /// included.
+            /// Threads that share the lock may store a value, so `T` is invariant.
             of: PhantomData<fn(&'h T) -> &'h T>,
         }
 
@@ -74,7 +73,7 @@ macro_rules! lock {
             }
 
             fn enter(&self) -> Inside<'h> {
-                // SAFETY: the lock's word, if it is in an object, which is that of its value.
+                // SAFETY: the lock's word, in the heap of its value if in an object.
                 unsafe { lent(&raw const self.word, 1) };
                 PBox::heap(&self.value).enter()
             }
@@ -99,7 +98,7 @@ macro_rules! lock {
 
             #[inline]
             unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-                // SAFETY: a field of the caller's value; it does not change while it is shared.
+                // SAFETY: a field of the caller's value; unchanged while it is shared.
                 unsafe { PBox::check(&raw const (*at).value, bounds) }
             }
 
@@ -120,7 +119,7 @@ macro_rules! lock {
 lock! {
     /// A lock for threads that share an object, as std's `Mutex`, without poisoning.
     ///
-    /// A lock held when the process died, or the object was detached, is free afterwards.
+    /// A lock held at the process's death or the object's detach is free afterwards.
     /// [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a lock of the object,
     /// so that critical sections are durable as a whole.
     ///

@@ -3,8 +3,8 @@
 //! Invariants of [`Node`], which `open` verifies and the methods keep:
 //!
 //! 1. It points at a node of its level in the object, with room for all keys, values and children.
-//! 2. Its number of keys is at most [`KEYS`]; the first so many places hold keys and values.
-//!    Whether these are values of their types is checked at each access.
+//! 2. It has at most [`KEYS`] keys; the first so many places hold keys and values, whose bytes are
+//!    checked at each access.
 
 #![allow(unsafe_code)]
 
@@ -111,8 +111,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new empty node. Its head is marked: if the heap has no room for the next one, it is freed
-    /// as it is.
+    /// A new empty node with a marked head: freed as it is if the heap has no room for the next.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -386,7 +385,7 @@ impl<K, V> Node<K, V> {
         K: Persist<'h>,
     {
         const { assert!((KEYS + 1).is_power_of_two()) };
-        // SAFETY: in the node (1), and any bits are a value, those behind the last key, too.
+        // SAFETY: in the node (1); any bits are a value, also behind the last key.
         let compare = |index: usize| unsafe { key.compare(&*self.key(index)) };
         let (mut index, mut step) = (0, KEYS / 2 + 1);
         while step > 0 {

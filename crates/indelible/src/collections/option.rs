@@ -1,7 +1,7 @@
 //! A value or none, with a fixed layout.
 //!
 //! Invariant of [`POption`]: `some` is 0 or 1 (checked when a reference is made); if 1, `value` is
-//! one.
+//! a value.
 
 #![allow(unsafe_code)]
 
@@ -157,7 +157,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
 
     #[inline]
     unsafe fn clear_padding(at: *mut Self) {
-        // SAFETY: the caller's value: its tag says whether there is one in it.
+        // SAFETY: the caller's value, whose tag tells whether it has one.
         unsafe {
             let (value, some) = (offset_of!(POption<T>, value), (*at).is_some());
             let tag = (offset_of!(POption<T>, some), 1);
@@ -171,7 +171,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are an integer; the value is a field.
+        // SAFETY: readable; any bits are an integer; the value is a field.
         unsafe {
             match (&raw const (*at).some).read() {
                 0 => true,

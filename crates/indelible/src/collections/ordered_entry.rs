@@ -1,6 +1,6 @@
 //! Entries of an ordered map.
 //!
-//! Invariant of [`OrderedOccupied`]: its path ends at a key of the tree, which was checked. That of
+//! Invariant of [`OrderedOccupied`]: its path ends at a checked key of the tree. That of
 //! [`OrderedVacant`] ends in a leaf, where the key belongs.
 
 #![allow(unsafe_code)]
@@ -140,7 +140,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     /// As [`insert`](OrderedOccupied::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
         let heap = self.tree.heap();
         let value = value.into_persist(heap)?;
@@ -188,7 +188,7 @@ where
     /// As [`insert`](OrderedVacant::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
         let OrderedVacant { tree, path, key } = self;

@@ -17,7 +17,7 @@ use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
 ///
-/// Methods take types that become keys or values: a `PBTreeMap<PString, u64>` takes `&str`.
+/// A `PBTreeMap<PString, u64>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -170,7 +170,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// As [`insert`](PBTreeMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged.
+    /// `HeapFull`.
     ///
     /// # Panics
     /// For memory of another heap.

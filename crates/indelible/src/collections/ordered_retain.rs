@@ -6,11 +6,10 @@ use super::place::change;
 use super::tree_iter::{Edge, checked};
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
-    /// Drops keys and values for which `keep` is false, in key order. A panic in it, or in a drop,
-    /// leaves the rest.
+    /// Drops keys and values for which `keep` is false, in key order. A panic leaves the rest.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let bounds = self.tree.bounds();
-        // At most one look per key, also with an inconsistent order.
+        // At most one look per key, even if the order is inconsistent.
         let mut left = self.tree.len();
         let mut edge = (left > 0).then(|| Edge::end(&self.tree, &bounds, false));
         while let Some(here) = edge.as_mut().filter(|_| left > 0) {
@@ -23,7 +22,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             };
             if !stays {
                 let pair = self.tree.remove(&mut here.path_to(node, index));
-                // Nodes were joined: searches the place anew, by the removed key.
+                // Nodes were joined: searches again by the removed key.
                 edge = (self.tree.height() > 0)
                     .then(|| Edge::new(&self.tree, &bounds, |key| key.cmp(&pair.0).is_lt()));
                 drop(pair);

@@ -114,7 +114,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
     /// As [`insert`](PBTreeSet::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the set is unchanged.
+    /// `HeapFull`.
     pub fn try_insert<Q: Compare<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> Result<bool> {
         Ok(self.map.try_insert(value, ())?.is_none())
     }
@@ -131,7 +131,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.get_key_value(value).map(key)
     }
 
-    /// Drops a value; returns whether it was there.
+    /// Drops a value; returns whether it was present.
     pub fn remove<Q: Compare<T> + ?Sized>(&mut self, value: &Q) -> bool {
         self.map.remove(value).is_some()
     }

@@ -1,4 +1,4 @@
-//! Parking lots, in which threads wait for locks of objects; locks share them.
+//! Parking lots for threads that wait for locks of objects.
 
 use crate::sys::sync::{Condvar, Mutex};
 use crate::sys::total::AtomicU64;

@@ -3,7 +3,7 @@
 //! Invariants that the implementations keep:
 //!
 //! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as
-//!    the type follows them itself, lie with all they point at within the bounds.
+//!    the type follows them, lie with all they point at within the bounds.
 //! 2. `ANY` is true only if every bit pattern is a value and owns nothing.
 
 #![allow(unsafe_code)]
@@ -57,7 +57,7 @@ use std::sync::atomic;
 /// nested types.
 ///
 /// A store through a reference (`map[&key] = value`) or a pointer may copy any bytes of the process
-/// to those between a value's fields: name such bytes as fields where that matters.
+/// to those between a value's fields: where that matters, name such bytes as fields.
 ///
 /// Unfit types do not compile:
 ///
@@ -134,12 +134,11 @@ use std::sync::atomic;
 /// # Safety
 /// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the
 /// type and whose pointers lie within the bounds, `ANY` only if every bit pattern is a value that
-/// owns nothing, and the layout must be fixed. `SHARED` is that of any of its fields. `describe`
-/// gives the place and type of every field: the blocks that a value owns are found by these.
+/// owns nothing, and the layout must be fixed. `SHARED` is true if any field's is. `describe` gives
+/// the place and type of every field, by which the blocks that a value owns are found.
 ///
 /// Safe code can store any value of the fields' types: a heap cannot tell another program's type of
-/// the same name and layout. If an implementer's unsafe code relies on more, `check` has to verify
-/// it.
+/// the same name and layout. If unsafe code relies on more, `check` has to verify it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -151,7 +150,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     #[doc(hidden)]
     const ANY: bool;
 
-    /// Whether shared references can store to it, other than through its pointers: by atomics.
+    /// Whether shared references can store to it by atomics, other than through its pointers.
     #[doc(hidden)]
     const SHARED: bool = false;
 
@@ -170,7 +169,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// Whether the bytes are a value.
     ///
     /// # Safety
-    /// `at` is aligned and readable, and no thread writes to it meanwhile.
+    /// `at` is aligned and readable, and no thread writes to it.
     #[doc(hidden)]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
 
@@ -184,8 +183,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
         Ok(())
     }
 
-    /// [`expect_extensions`](Persist::expect_extensions) for unchecked bytes; skips invalid ones,
-    /// whose use is an error.
+    /// [`expect_extensions`](Persist::expect_extensions) for unchecked bytes; skips invalid ones.
     ///
     /// # Safety
     /// `at` is aligned and readable. Only atomics in it change during the call.
@@ -208,7 +206,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     fn type_name(out: &mut String);
 }
 
-/// Without the process's bytes between fields.
+/// Zeros the value's padding.
 ///
 /// # Safety
 /// `at` is aligned, and room for a value that is the caller's alone.
@@ -221,7 +219,7 @@ pub(super) unsafe fn put<'h, T: Persist<'h>>(at: *mut T, value: T) {
     }
 }
 
-/// Zeros the bytes outside of fields of `count` values in an object.
+/// Zeros the padding of `count` values in an object.
 ///
 /// # Safety
 /// They are values, and the caller's alone.
@@ -233,7 +231,7 @@ pub(super) unsafe fn clear_padding<'h, T: Persist<'h>>(at: *mut T, count: usize)
     }
 }
 
-/// Zeros the bytes of a value of `len` bytes outside of its fields: (offset, length), by offset.
+/// Zeros the bytes outside of the fields, (offset, length) by offset, of a value of `len` bytes.
 ///
 /// # Safety
 /// `at` is a value that is the caller's alone, and the fields lie in it.
@@ -293,7 +291,7 @@ macro_rules! transparent {
                 #[inline]
                 unsafe fn check(at: *const Self, _: &Bounds) -> bool {
                     let ok: fn($inner) -> bool = $ok;
-                    // SAFETY: readable, and any bits are an integer.
+                    // SAFETY: readable; any bits are an integer.
                     ok(unsafe { at.cast::<$inner>().read() })
                 }
                 fn describe(layout: &mut Layout) { layout.word(stringify!($ty)); }
@@ -337,7 +335,7 @@ pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>,
 pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false; TxPtr<T>, "*mut ", false);
 pointer!(Far<T>, "far ", false);
 
-/// Last part of a type's name: targets of raw pointers need not be `Persist`.
+/// Last part of a type's name: raw pointers' targets need not be `Persist`.
 fn target<T>() -> String {
     let name = std::any::type_name::<T>();
     let head = name.find('<').unwrap_or(name.len());
@@ -352,18 +350,18 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
 
     #[inline]
     unsafe fn clear_padding(at: *mut Self) {
-        // SAFETY: N elements, each the caller's.
+        // SAFETY: N elements of the caller's.
         unsafe { clear_padding(at.cast::<T>(), N) };
     }
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: N elements, each readable.
+        // SAFETY: N readable elements.
         T::ANY || (0..N).all(|index| unsafe { T::check(at.cast::<T>().add(index), bounds) })
     }
 
     unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
-        // SAFETY: elements of the array that the caller promises.
+        // SAFETY: elements of the caller's array.
         (0..N).try_for_each(|index| unsafe { T::search(at.cast::<T>().add(index), bounds, search) })
     }
 

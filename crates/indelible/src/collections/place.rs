@@ -1,17 +1,16 @@
 //! Addresses of values: their heap, its blocks, checked references.
 //!
 //! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks
-//! its target beforehand, with [`lend`] or [`lent`]. A container marks its stores to its blocks
-//! after the store, with [`stored`]; its own fields, behind a `&mut`, are marked already.
+//! its target beforehand, with [`lend`] or [`lent`]. A container marks stores to its blocks
+//! afterwards, with [`stored`]; its own fields, behind a `&mut`, are marked already.
 //!
 //! Invariants:
 //!
 //! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as
 //!    any value with that lifetime exists: all such values come from `Heap::root_mut` and its like,
 //!    which register the heap and keep it borrowed.
-//! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
-//!    reference was made or the value was made or taken out; from then on only its own methods
-//!    changed it.
+//! 2. A container that is referred to, or lies on the stack, passed `check` when the reference was
+//!    made or the value was made or taken out; since then only its own methods changed it.
 
 #![allow(unsafe_code)]
 
@@ -55,8 +54,8 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
-    /// A container's heap: that of `at` (its block, or the heap it was made in); without one, the
-    /// heap in which the container lies.
+    /// A container's heap: that of `at` (its block, or the heap it was made in); otherwise the heap
+    /// in which it lies.
     ///
     /// # Safety
     /// As for [`of`](HeapRef::of), for both.
@@ -110,13 +109,13 @@ impl<'h> HeapRef<'h> {
         if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes, false) }
     }
 
-    /// Panics if a value to be stored here has its blocks in another heap.
+    /// Panics if a value to be stored here has blocks in another heap.
     #[inline]
     pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
         if T::ANY {
             return;
         }
-        // On the stack, without an allocation, any heap will do.
+        // A value on the stack without an allocation fits any heap.
         let Some(entry) = heap::find(self.address) else { return };
         // SAFETY: a value.
         if !unsafe { T::check(value, &Bounds { base: entry.base, len: entry.len }) } {
@@ -285,8 +284,8 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
     }
 }
 
-/// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference
-/// can store to it.
+/// Panics unless `at` has a value of `T`. Marks it as borrowed if a shared reference can store to
+/// it.
 ///
 /// # Safety
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
@@ -334,7 +333,7 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Acts on each also after a panic. A second panic ends the process, as in std.
+/// Acts on each, also after a panic. A second panic ends the process, as in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);

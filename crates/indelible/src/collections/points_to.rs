@@ -3,8 +3,8 @@ use crate::relative::Relative;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
 
-/// A raw pointer, or an array, a vector or an option of such, which `#[derive(Persist)]` can
-/// describe with its target.
+/// A raw pointer, or an array, vector or option of such, which `#[derive(Persist)]` can describe
+/// with its target.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -4,11 +4,11 @@
 //!
 //! 1. Its address is that of a block of the object with a count and a value (checked to lie in the
 //!    object when a reference is made).
-//! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far
-//!    as the object is not damaged. Only the thread that has the heap borrowed exclusively has
-//!    owners in the object: they are neither `Send` nor `Sync`.
-//! 3. References to the value are shared, unless there is one owner, which is borrowed exclusively.
-//!    There are no references to the count.
+//! 2. The count is the number of owners or, after leaks and with cycles, more, unless the object is
+//!    damaged. Only the thread that has the heap borrowed exclusively has owners in the object:
+//!    they are neither `Send` nor `Sync`.
+//! 3. References to the value are shared, unless its only owner is borrowed exclusively. There are
+//!    no references to the count.
 
 #![allow(unsafe_code)]
 
@@ -33,8 +33,8 @@ pub(super) struct Shared<T> {
 
 const MOST: u64 = i64::MAX as u64;
 
-/// A value with several owners in one heap, as std's `Rc`. Their count changes by plain stores,
-/// which become durable together with the owners.
+/// A value with several owners in one heap, as std's `Rc`. The count changes by plain stores,
+/// durable together with the owners.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -71,8 +71,8 @@ const MOST: u64 = i64::MAX as u64;
 /// ```
 ///
 /// **Cycles leak.** Values that own each other, and those with a forgotten owner
-/// (`std::mem::forget`), stay in the heap. [`Heap::audit`] names blocks that count more owners than
-/// it found, and unreachable ones. Prefer raw pointers, or keys, for links back.
+/// (`std::mem::forget`), stay in the heap; [`Heap::audit`] names them. Prefer raw pointers, or
+/// keys, for links back.
 #[repr(transparent)]
 pub struct PRc<'h, T: Persist<'h>> {
     at: NonNull<Shared<T>>,
@@ -144,7 +144,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         unsafe { lend(this.value()) }
     }
 
-    /// Returns the value, and frees the block, if this is the only owner.
+    /// Returns the value and frees the block, if this is the only owner.
     ///
     /// # Errors
     /// The owner, if there are others.
@@ -237,8 +237,6 @@ impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
     }
 }
 
-/// Removes `owners` of a block's value, which has others left.
-///
 /// # Safety
 /// A block in use with a count and a value, of a heap that is borrowed exclusively; as many owners
 /// are gone.
@@ -257,7 +255,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PRc<'h, T> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are an integer.
+        // SAFETY: readable; any bits are an integer.
         let address = unsafe { at.cast::<u64>().read() };
         bounds.holds(address, 1, size_of::<Shared<T>>(), align_of::<Shared<T>>())
     }
@@ -280,7 +278,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PRc<'h, T>> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are an integer; then as for the owner.
+        // SAFETY: readable; any bits are an integer; then as for the owner.
         unsafe { at.cast::<u64>().read() == 0 || PRc::<T>::check(at.cast(), bounds) }
     }
 

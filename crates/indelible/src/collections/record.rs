@@ -1,5 +1,5 @@
 //! Records: roots used by their types' descriptions alone. A record consists of numbers, arrays,
-//! structs and far pointers: it owns nothing, and has no addresses in it.
+//! structs and far pointers: it owns nothing, and has no addresses.
 
 use super::place::HeapRef;
 use super::root_value::OldValue;
@@ -109,8 +109,8 @@ impl Heap {
         placed(root, layout, base, len).map_err(|error| self.refused(error))
     }
 
-    /// Gives the record `name` another type, with these bytes, if it still has the bytes `old`. Its
-    /// block is freed.
+    /// Gives the record `name` another type and bytes, if it still has the bytes `old`. Its block
+    /// is freed.
     ///
     /// # Errors
     /// As for [`find_record`](Heap::find_record), and `HeapFull`: it is unchanged.
@@ -129,8 +129,8 @@ impl Heap {
         Ok(true)
     }
 
-    /// Drops the root `name`, with all its blocks, and makes it a record of these bytes. Returns
-    /// the number and bytes of freed blocks.
+    /// Drops the root `name` with all its blocks, and makes it a record of these bytes. Returns the
+    /// number and bytes of freed blocks.
     ///
     /// # Errors
     /// `RootMissing`; `RootType` if its own blocks cannot be determined; `Untrusted`, `Damaged`,

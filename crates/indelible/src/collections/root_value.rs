@@ -4,8 +4,8 @@
 //! Invariants of [`RootValue`]:
 //!
 //! 1. A value of the type lies at the address, in a block of its own, to which the root refers.
-//! 2. There is no other reference to it: the heap is borrowed exclusively for `'h` by the caller,
-//!    who uses one at a time.
+//! 2. It has no other reference: the caller borrows the heap exclusively for `'h`, and uses one at
+//!    a time.
 
 #![allow(unsafe_code)]
 
@@ -33,7 +33,7 @@ enum Old<'h> {
 
 impl<'h, T: Persist<'h>> RootValue<'h, T> {
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: a value (1), to which no thread stores meanwhile (2).
+        // SAFETY: a value (1), to which no thread stores (2).
         unsafe { &*self.at }
     }
 
@@ -46,7 +46,7 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
         OldValue(Old::Typed(Box::new(move || {
             let at = self.at;
             finally(
-                // SAFETY: a value (1), to which no root refers any more.
+                // SAFETY: a value (1) to which no root refers.
                 || unsafe { discard(at) },
                 // SAFETY: its block.
                 || unsafe { free(at.addr() as u64) },
@@ -66,7 +66,7 @@ impl OldValue<'_> {
             Old::Blocks(found) => {
                 let (blocks, shared) = found.into_blocks();
                 let count = if Mutant::ResetLeaks.is_on() { 1 } else { blocks.len() };
-                // SAFETY: blocks in use, the value's alone; no root leads to them any more.
+                // SAFETY: blocks in use, the value's alone, which no root leads to.
                 blocks.into_iter().take(count).for_each(|block| unsafe { free(block) });
                 // SAFETY: blocks with a count; the value's owners of them are gone.
                 shared.into_iter().for_each(|(block, owners)| unsafe { disown(block, owners) });
@@ -84,14 +84,14 @@ impl Drop for Unfinished {
 }
 
 impl Heap {
-    /// The caller has the heap borrowed exclusively for `'h`, and uses one root at a time.
+    /// The caller borrows the heap exclusively for `'h`, and uses one root at a time.
     pub(crate) fn root_value<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
         name: &str,
     ) -> Result<RootValue<'h, T>> {
         let at = self.locate::<T>(name, &heap.bounds())?;
-        // SAFETY: a root's value, aligned, in the heap that is borrowed for 'h.
+        // SAFETY: a root's value, aligned, in the heap borrowed for 'h.
         unsafe { verify(at) };
         Ok(RootValue { at, heap })
     }
@@ -132,8 +132,7 @@ impl Heap {
     ) -> Result<&'h mut New> {
         let at = self.block_of_root::<New>(old.heap, name)?;
         let unfinished = Unfinished;
-        // SAFETY: a value (1), which no root refers to any more, moves into a new block; its own is
-        // freed.
+        // SAFETY: a value (1), which no root refers to, moves into a new block; its own is freed.
         let new = unsafe {
             put(at, wrap(old.at.read()));
             free(old.at.addr() as u64);
@@ -150,7 +149,7 @@ impl Heap {
         refer: impl FnOnce(*const u8) -> Result<()>,
     ) -> Result<()> {
         let block = HeapRef::new(self).bytes(bytes.len().max(1), align)?.as_ptr();
-        // SAFETY: a new block of a heap that is borrowed, large enough.
+        // SAFETY: a new block of a borrowed heap, large enough.
         unsafe {
             block.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             stored(block, bytes.len());

@@ -1,7 +1,7 @@
 //! Roots by type: the entry points to a program's data structures.
 //!
 //! Invariant: a root whose name, type, layout, size and place were compared is a `T` if `check`
-//! accepts it; `&mut self` for as long as the reference lives makes it the only one.
+//! accepts it; a `&mut self` that lives as long as the reference makes that the only one.
 
 #![allow(unsafe_code)]
 
@@ -50,7 +50,7 @@ impl Describing {
 }
 
 impl Described {
-    /// A type without atomics, with the fingerprint of the text, whatever the caller claims.
+    /// A type without atomics, with the fingerprint of the text.
     pub(super) fn new(name: &str, layout: &str) -> Described {
         let fingerprint = TypeInfo::described(name, layout).fingerprint;
         Described {
@@ -113,7 +113,7 @@ fn expect_extensions<'h, T: Persist<'h>>(described: &Described, root: &Root, bou
     let known = Place { address: root.address, size: root.size };
     match place::<T>(known, bounds) {
         // SAFETY: the value is borrowed, so only atomics change, and values under locks, which the
-        // search leaves out.
+        // search skips.
         Ok(at) if described.extended => unsafe { T::search(at, bounds, &mut Search::new()) },
         _ => Ok(()),
     }
@@ -139,9 +139,9 @@ impl Heap {
     /// The root `name`, of type `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts, if it is of another type, or if one of its
-    /// first 10,000 values has an [extension](crate::retention::extendible) of another type;
-    /// `Untrusted`, see [`verify`](Heap::verify); `Damaged`.
+    /// `RootMissing`; `RootType`, with both layouts, if it is of another type, or one of its first
+    /// 10,000 values has an [extension](crate::retention::extendible) of another type; `Untrusted`,
+    /// see [`verify`](Heap::verify); `Damaged`.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.
@@ -245,7 +245,7 @@ impl Heap {
                 self.wrong("use two roots of", HeapError::Damaged { offset, what: "two roots overlap" })
             );
         }
-        // SAFETY: the invariant, of each: they have no byte or block in common.
+        // SAFETY: the invariant, of each: they share no byte or block.
         Ok(unsafe { (&mut *one, &mut *two) })
     }
 
@@ -292,7 +292,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The caller has the heap borrowed exclusively, and uses each root once.
+    /// The caller borrows the heap exclusively, and uses each root once.
     pub(crate) fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
         &self,
         heap: HeapRef<'h>,

@@ -1,4 +1,4 @@
-//! Bounds of a search for extensions, so that opening a root costs the same at any size.
+//! Bounds of a search for extensions, so that opening a root takes constant time.
 
 use crate::error::Result;
 

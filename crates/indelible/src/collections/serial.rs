@@ -1,5 +1,5 @@
 //! serde for collections, with the feature `serde`. A value that allocates needs a heap while it is
-//! read: instead of `Deserialize` it has a seed, [`InHeap`].
+//! read: it has a seed, [`InHeap`], instead of `Deserialize`.
 
 use super::boxed::PBox;
 use super::duration::PDuration;

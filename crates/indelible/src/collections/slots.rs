@@ -1,7 +1,7 @@
 //! Slots of a hash table, and the walk over used ones.
 //!
 //! Invariant of [`Iter`]: `left` groups of control bytes and their slots follow the group that
-//! `control` and `first` point at, in a block that stays as long as the iterator is used.
+//! `control` and `first` point at, in a block that outlives the iterator.
 
 #![allow(unsafe_code)]
 

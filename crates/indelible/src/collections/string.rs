@@ -96,7 +96,7 @@ impl<'h> PString<'h> {
     /// As [`push_str`](PString::push_str).
     ///
     /// # Errors
-    /// `HeapFull`: the text is unchanged.
+    /// `HeapFull`.
     pub fn try_push_str(&mut self, text: &str) -> Result<()> {
         self.bytes.try_append(text.as_bytes())
     }
@@ -127,7 +127,7 @@ impl<'h> PString<'h> {
         }
     }
 
-    /// Drops the text, and keeps the room.
+    /// Drops the text; keeps the room.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -266,7 +266,7 @@ impl<'h> IntoPersist<'h, PString<'h>> for &String {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: that of its bytes, which need not be UTF-8 to be looked at as bytes.
+// SAFETY: that of its bytes, which need not be UTF-8.
 unsafe impl<'h> Persist<'h> for PString<'h> {
     const ANY: bool = false;
 

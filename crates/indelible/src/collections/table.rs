@@ -1,17 +1,17 @@
 //! A hash table in one block: control bytes, then slots. Open addressing by groups of sixteen, as
-//! in `SwissTable`s; a group is searched as a whole, then the next one if it has no empty slot.
+//! in `SwissTable`s; a search without an empty slot in a group goes to the next.
 //!
-//! Invariants of [`Table`], checked when a reference to one is made, and kept by its methods:
+//! Invariants of [`Table`], checked when a reference is made, and kept by its methods:
 //!
 //! 1. If `slots` is 0, so are `len` and `left`, and `at` is 0 or the first address of the heap to
 //!    allocate in.
 //! 2. Otherwise `slots` is a power of two of at least 16, and `at` the address of a block in the
-//!    object with room for so many, which the table owns as far as the object is not damaged.
+//!    object with room for so many, which the table owns unless the object is damaged.
 //! 3. `len + left` is at most 7/8 of `slots`: a search comes to an empty slot, or was in each group
 //!    once.
 //!
-//! Control bytes and slots are untrusted: an index is below `slots`, and a key or value is checked
-//! before it is referred to.
+//! Control bytes and slots are untrusted: an index is below `slots`, and keys and values are
+//! checked before use.
 
 #![allow(unsafe_code)]
 
@@ -57,7 +57,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
 
     #[inline]
     pub(super) fn heap(&self) -> HeapRef<'h> {
-        // SAFETY: our own block, the heap we were made in, or where we are.
+        // SAFETY: our block, our heap, or our place.
         unsafe { HeapRef::of_container(self.at, self) }
     }
 
@@ -114,12 +114,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if self.len == 0 {
             return None;
         }
-        // Computed before the slot is known, so that no load waits for it.
+        // Computed before the slot is known: no load waits for it.
         let bounds = if K::ANY { Bounds::NONE } else { bounds_at(self.at as usize) };
         let probe = Probe::new(hash, self.slots);
         match self.find_in(&probe, tag(hash), key, &bounds) {
             ControlFlow::Break(found) => found,
-            // Integers are compared inline, so that all registers stay free for the search.
+            // Integers are compared inline: all registers stay free for the search.
             ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
             ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
         }
@@ -133,10 +133,10 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         key: &Q,
         bounds: &Bounds,
     ) -> ControlFlow<Option<NonNull<Slot<K, V>>>> {
-        // SAFETY: the group lies in the block (2), and so do its slots.
+        // SAFETY: the group and its slots lie in the block (2).
         unsafe {
             let group = Group::load(self.control().add(probe.at));
-            // Before a key is compared, which may be a call that keeps no vector registers.
+            // Before comparing a key, which may be a call that keeps no vector registers.
             let (matches, last) = (group.matches(tag), group.empty().any());
             for index in matches {
                 let slot = NonNull::new_unchecked(self.first().add(probe.at + index));
@@ -228,13 +228,13 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let bytes = Self::size(slots).map_or(usize::MAX, |bytes| bytes as usize);
         let block = heap.bytes(bytes, Self::ALIGN)?.as_ptr();
         let mut new = Table::<K, V> { at: block.addr() as u64, slots, ..Table::new(0) };
-        // SAFETY: a new block; its slots do not own anything until it is ours.
+        // SAFETY: a new block; its slots own nothing until it is ours.
         unsafe { block.write_bytes(EMPTY, slots as usize) };
         new.seed = if self.at == 0 || self.slots == 0 { random() } else { self.seed };
         let mut moved = 0;
         for slot in self.iter() {
             // SAFETY: a slot in use of the old block, and an empty one of the new. The old block is
-            // freed without looking at its contents.
+            // freed without a look at its contents.
             unsafe {
                 verify(&raw const (*slot).key);
                 let hash = new.hash(&(*slot).key);
@@ -246,7 +246,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
         // SAFETY: the new block.
         unsafe { stored(block, bytes) };
-        // Damaged control bytes may lead to another count than `len`.
+        // Damaged control bytes may give another count than `len`.
         (new.len, new.left) = (moved, load(slots).saturating_sub(moved));
         std::mem::swap(self, &mut new);
         new.len = 0;
@@ -336,7 +336,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         (self.len, self.left) = (0, load(self.slots));
         let drop_all = || {
             each(all, |slot| {
-                // SAFETY: in use, and dropped once: the control bytes tell it.
+                // SAFETY: in use, and dropped once, by the control bytes.
                 finally(
                     || unsafe { discard(&raw mut (*slot).key) },
                     || unsafe { discard(&raw mut (*slot).value) },
@@ -388,7 +388,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are integers.
+        // SAFETY: readable; any bits are integers.
         let [block, slots, len, left, _] = unsafe { at.cast::<[u64; 5]>().read() };
         if slots == 0 {
             return len == 0 && left == 0 && (block == 0 || block == bounds.base as u64);
@@ -401,7 +401,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
     }
 
     unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
-        // SAFETY: a value, whose block lies in the object; it does not change while it is borrowed.
+        // SAFETY: a value, whose block lies in the object, unchanged while borrowed.
         let table = unsafe { &*at };
         for slot in table.iter().take(search.left()) {
             // SAFETY: a slot in use.

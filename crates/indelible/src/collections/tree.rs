@@ -1,6 +1,6 @@
 //! A B-tree: ordered keys, in nodes at least half full.
 //!
-//! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
+//! Invariants of [`Tree`], checked when a reference is made, and kept by its methods:
 //!
 //! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate
 //!    in.
@@ -73,7 +73,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
 
     #[inline]
     pub(super) fn heap(&self) -> HeapRef<'h> {
-        // SAFETY: our own node, the heap we were made in, or where we are.
+        // SAFETY: our node, our heap, or our place.
         unsafe { HeapRef::of_container(self.root, self) }
     }
 
@@ -250,7 +250,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         let (bounds, base) = (self.bounds(), self.heap().base());
         let (root, height) = (self.root, self.height());
         (self.root, self.height, self.len) = (base, 0, 0);
-        // The most possible: damaged nodes may share children.
+        // The maximum: damaged nodes may share children.
         let mut nodes = bounds.len / Node::<K, V>::size(0);
         give_back::<K, V>(root, height - 1, &bounds, &mut nodes);
     }
@@ -345,7 +345,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are integers.
+        // SAFETY: readable; any bits are integers.
         let [root, height, len] = unsafe { at.cast::<[u64; 3]>().read() };
         match height {
             0 => len == 0 && (root == 0 || root == bounds.base as u64),
@@ -358,10 +358,10 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
     }
 
     unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
-        // SAFETY: readable, and any bits are integers.
+        // SAFETY: readable; any bits are integers.
         let [root, height, _] = unsafe { at.cast::<[u64; 3]>().read() };
         match (height as usize).checked_sub(1) {
-            // SAFETY: the nodes of a value that is borrowed.
+            // SAFETY: the nodes of a borrowed value.
             Some(level) => unsafe { search_node::<K, V>(root, level, bounds, search) },
             None => Ok(()),
         }
@@ -379,7 +379,7 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
     }
 }
 
-/// Skips damaged nodes: their use is an error.
+/// Skips damaged nodes.
 ///
 /// # Safety
 /// Only atomics in the values change during the call.

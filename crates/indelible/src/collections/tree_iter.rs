@@ -1,8 +1,8 @@
 //! Walks an ordered map from both ends.
 //!
 //! Invariant: both ends are gaps between keys, each by the way to it, the front not behind the
-//! back; keys and values between them are the iterator's, and are checked when it is their turn.
-//! `left` bounds the walk of a tree whose damaged nodes have children in common.
+//! back; keys and values between them are the iterator's, and are checked at their turn. `left`
+//! bounds the walk of a tree whose damaged nodes share children.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! Distinguishes types at run time, also those that borrow a heap. The linker merges functions of
-//! the same code, so their addresses would not do.
+//! the same code, so addresses would not do.
 
 #![allow(unsafe_code)]
 

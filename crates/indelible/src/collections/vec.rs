@@ -1,12 +1,11 @@
 //! A sequence in one block.
 //!
-//! Invariants of [`PVec`], checked when a reference to one is made, and kept by its methods:
+//! Invariants of [`PVec`], checked when a reference is made, and kept by its methods:
 //!
 //! 1. If `cap` is 0, `len` is 0, and `at` is 0 or the first address of the heap to allocate in.
 //! 2. Otherwise `at` is the address of a block in the object with room for `cap` elements, which
-//!    the vector owns as far as the object is not damaged.
-//! 3. `len` is at most `cap`. Whether the first `len` elements are values is checked at each
-//!    access.
+//!    the vector owns unless the object is damaged.
+//! 3. `len` is at most `cap`. Each access checks whether elements are values.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +30,7 @@ fn cold() {}
 
 /// A growing sequence, as std's `Vec`, and a slice.
 ///
-/// `push` and its like take types that become an element: a `PVec<PString>` takes `&str`.
+/// A `PVec<PString>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -91,7 +90,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
-        // SAFETY: our own block, the heap we were made in, or where we are.
+        // SAFETY: our block, our heap, or our place.
         unsafe { HeapRef::of_container(self.at, self) }
     }
 
@@ -246,14 +245,14 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         needed.max(self.capacity().saturating_mul(2)).max(least)
     }
 
-    /// `parts` of the old block follow each other in the new one.
+    /// The old block's `parts` follow each other in the new one.
     ///
     /// # Safety
     /// The parts lie within the room, apart from each other, and are as many elements as there are.
     pub(super) unsafe fn resize_block(&mut self, cap: usize, parts: [Range<usize>; 2]) -> Result<()> {
         let new = self.heap().block::<T>(cap)?.as_ptr();
         let (mut target, start) = (new, self.start());
-        // SAFETY: the parts lie in the old block, and the new one has room for them.
+        // SAFETY: the parts lie in the old block; the new one has room.
         unsafe {
             for part in parts {
                 target.copy_from_nonoverlapping(start.add(part.start), part.len());
@@ -294,7 +293,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`push`](PVec::push).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     #[inline]
     pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         self.try_insert(self.len(), value)
@@ -311,7 +310,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`insert`](PVec::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -339,7 +338,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Appends copies of `values`.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     pub fn try_append(&mut self, values: &[T]) -> Result<()>
     where
         T: Copy,
@@ -382,7 +381,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVec<'h, T> {
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are integers.
+        // SAFETY: readable; any bits are integers.
         let [block, cap, len] = unsafe { at.cast::<[u64; 3]>().read() };
         (len <= cap && bounds.holds(block, cap, size_of::<T>(), align_of::<T>())) || {
             cold();

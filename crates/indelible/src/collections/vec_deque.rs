@@ -1,11 +1,11 @@
 //! A double-ended queue: a ring in the block of a [`PVec`].
 //!
-//! Invariants of [`PVecDeque`], checked when a reference to one is made, and kept by its methods:
+//! Invariants of [`PVecDeque`], checked when a reference is made, and kept by its methods:
 //!
 //! 1. `first` is less than the vector's room, or both are 0.
-//! 2. The elements are the vector's `len` slots from `first` on, those behind the end of the block
-//!    at its beginning. Where `first` is 0, they are the vector's own; otherwise nothing but the
-//!    block and the numbers of the vector is used.
+//! 2. The elements are the vector's `len` slots from `first` on, wrapping at the end of the block.
+//!    Where `first` is 0, they are the vector's own; otherwise only the vector's block and numbers
+//!    are used.
 
 #![allow(unsafe_code)]
 
@@ -211,8 +211,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.make_contiguous().shrink_to_fit();
     }
 
-    /// Moves the elements into a row, as a vector's. Costs a pass over the room, unless the first
-    /// element begins the block.
+    /// Moves the elements into a row. Costs a pass over the room, unless the first element begins
+    /// the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
             // SAFETY: the slots of the block, moved as bytes.
@@ -269,7 +269,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_back`](PVecDeque::push_back).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged.
+    /// `HeapFull`.
     #[inline]
     pub fn try_push_back(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;
@@ -292,7 +292,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_front`](PVecDeque::push_front).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged.
+    /// `HeapFull`.
     #[inline]
     pub fn try_push_front(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;
@@ -307,7 +307,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let left = self.len().checked_sub(1)?;
-        // SAFETY: an element, checked; moved out once, as it is none from here on.
+        // SAFETY: an element, checked; moved out once.
         let value = unsafe {
             let at = self.at(0);
             verify(at);
@@ -349,13 +349,13 @@ impl<'h, P: PointsTo + Persist<'h>> PointsTo for PVecDeque<'h, P> {
     type Target = P::Target;
 }
 
-// SAFETY: the vector's pointer and lengths are checked, and the first slot (1).
+// SAFETY: the vector's pointer and lengths, and the first slot, are checked (1).
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVecDeque<'h, T> {
     const ANY: bool = false;
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-        // SAFETY: readable, and any bits are integers.
+        // SAFETY: readable; any bits are integers.
         let [_, room, _, first] = unsafe { at.cast::<[u64; 4]>().read() };
         // SAFETY: the vector comes first.
         (first < room || first == 0) && unsafe { PVec::check(at.cast::<PVec<'h, T>>(), bounds) }

@@ -34,7 +34,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Mutable elements.
     pub fn iter_mut(&mut self) -> DequeIterMut<'_, T> {
         DequeIterMut::new(self.parts(0..self.len()).map(|part| {
-            // SAFETY: our elements, which are marked at once, and borrowed exclusively.
+            // SAFETY: our elements, marked at once, and borrowed exclusively.
             unsafe {
                 lent(part.start, (part.end.addr() - part.start.addr()) / size_of::<T>());
                 PIterMut::over(part)

@@ -10,7 +10,7 @@ use std::ops::RangeBounds;
 
 impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// # Safety
-    /// There is room for both; the one at `to` was moved elsewhere, or is none.
+    /// There is room for both; the element at `to` was moved elsewhere, or is none.
     unsafe fn shift(&mut self, from: usize, to: usize) {
         // SAFETY: the caller's promise; slots of the block.
         unsafe { self.at(to).copy_from(self.at(from), 1) };
@@ -27,7 +27,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`insert`](PVecDeque::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged.
+    /// `HeapFull`.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -35,7 +35,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         let len = self.len();
         assert!(index <= len, "insertion at {index} of {len} elements");
         let value = self.prepare(value)?;
-        // SAFETY: there is room for one more; each slot is moved away from before it is moved to.
+        // SAFETY: there is room for one more; each slot is moved from before it is moved to.
         unsafe {
             if index < len / 2 {
                 self.first = self.slot(self.capacity() - 1) as u64;
@@ -75,8 +75,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Removes the element `index`, if any, moving the nearer end.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
-        // SAFETY: an element, checked; moved out once. Each slot is moved away from before it is
-        // moved to.
+        // SAFETY: an element, checked; moved out once. Each slot is moved from before it is moved
+        // to.
         unsafe {
             let at = self.at(index);
             verify(at);
@@ -106,7 +106,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         }
     }
 
-    /// Drops all elements, and keeps the room.
+    /// Drops all elements; keeps the room.
     pub fn clear(&mut self) {
         self.truncate(0);
     }

@@ -1,7 +1,7 @@
 //! Removes elements from a [`PVec`].
 //!
 //! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are
-//! theirs alone; each is checked when it is its turn.
+//! theirs alone; each is checked at its turn.
 
 #![allow(unsafe_code)]
 
@@ -68,7 +68,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Drops all elements, and keeps the room.
+    /// Drops all elements; keeps the room.
     pub fn clear(&mut self) {
         self.truncate(0);
     }
@@ -80,7 +80,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub fn drain(&mut self, range: impl RangeBounds<usize>) -> PDrain<'_, 'h, T> {
         let Range { start, end } = within(range, self.len());
         let behind = self.len() - end;
-        // A leaked iterator leaves no element both in the vector and out of it.
+        // A leaked iterator leaves no element both inside and outside the vector.
         self.set_len(start);
         // SAFETY: elements that are no longer the vector's.
         let rest = Elements::new(unsafe { self.start().add(start) }, end - start);
@@ -111,7 +111,7 @@ struct Elements<'h, T: Persist<'h>> {
 
 // SAFETY: it owns its elements.
 unsafe impl<'h, T: Persist<'h> + Send> Send for Elements<'h, T> {}
-// SAFETY: a shared reference to it gives none to an element.
+// SAFETY: a shared reference gives none to an element.
 unsafe impl<'h, T: Persist<'h> + Sync> Sync for Elements<'h, T> {}
 
 impl<'h, T: Persist<'h>> Elements<'h, T> {

@@ -1,8 +1,7 @@
 //! Fills a [`PVec`] with many values: makes room and marks stores for all at once.
 //!
 //! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at
-//! most the room, and not less than the vector's own length, which is updated only when the filling
-//! ends.
+//! most the room, and not less than the vector's own length, which is updated at the end.
 
 #![allow(unsafe_code)]
 
@@ -61,7 +60,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     ) -> Result<()> {
         self.try_reserve(values.len())?;
         let mut filling = Filling::new(self);
-        // The numbers come first, so that no value is taken without room.
+        // The numbers come first: no value is taken without room.
         for (_, value) in (0..values.len()).zip(values) {
             // SAFETY: room was made for so many.
             unsafe { filling.put(value)? };
@@ -118,7 +117,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`extend_from_slice`](PVec::extend_from_slice), of values whose copies allocate nothing.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     pub fn try_extend_from_slice(&mut self, values: &[T]) -> Result<()>
     where
         T: Copy,
@@ -143,7 +142,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`resize`](PVec::resize), with a value whose copies allocate nothing.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     pub fn try_resize(&mut self, len: usize, value: T) -> Result<()>
     where
         T: Copy,
@@ -169,7 +168,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`split_off`](PVec::split_off).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -179,8 +178,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         let mut rest = Self::new_in(self.heap());
         if at < len {
             rest.try_reserve(len - at)?;
-            // SAFETY: as many elements as there is room for; they are the other vector's from here
-            // on.
+            // SAFETY: there is room for the elements, which are the other vector's from here on.
             unsafe {
                 rest.start().copy_from_nonoverlapping(self.start().add(at), len - at);
                 stored(rest.start(), len - at);
@@ -194,7 +192,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`extend`](Extend::extend).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged.
+    /// `HeapFull`.
     pub fn try_extend<V: IntoPersist<'h, T>>(&mut self, values: impl IntoIterator<Item = V>) -> Result<()> {
         self.all_or_none(|vec| vec.fill(values.into_iter()))
     }
@@ -212,7 +210,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`from_in`](PVec::from_in).
     ///
     /// # Errors
-    /// `HeapFull`: nothing is left behind.
+    /// `HeapFull`.
     pub fn try_from_in<V: IntoPersist<'h, T>>(
         values: impl IntoIterator<Item = V>,
         heap: HeapRef<'h>,
@@ -239,7 +237,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`from_slice_in`](PVec::from_slice_in), of values whose copies allocate nothing.
     ///
     /// # Errors
-    /// `HeapFull`: nothing is left behind.
+    /// `HeapFull`.
     pub fn try_from_slice_in(values: &[T], heap: HeapRef<'h>) -> Result<Self>
     where
         T: Copy,

@@ -1,7 +1,7 @@
 //! Iterators and slice traits of [`PVec`].
 //!
 //! Invariant of the iterators: the elements of `rest` lie in the vector's block and are theirs
-//! (alone, where they are for storing); each is checked when it is its turn.
+//! (alone, if for storing); each is checked at its turn.
 
 #![allow(unsafe_code)]
 
@@ -57,8 +57,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// Mutable elements.
     pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
-        // SAFETY: our elements, which are marked at once: one by one would cost loops more than
-        // their work.
+        // SAFETY: our elements, marked at once: one by one would cost more than the loop's work.
         unsafe { lent(self.start(), self.len()) };
         PIterMut { rest: self.range(), of: PhantomData }
     }
@@ -75,7 +74,7 @@ macro_rules! iterator {
                     return None;
                 }
                 let $at = self.rest.start;
-                // SAFETY: one of the elements that are left, checked.
+                // SAFETY: a remaining element, checked.
                 unsafe {
                     self.rest.start = $at.add(1);
                     verify($at);

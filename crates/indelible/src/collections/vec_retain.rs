@@ -9,7 +9,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Drops elements for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // A leaked or unclosed gap leaves no element in the vector twice.
+        // A leaked or unclosed gap leaves no element twice.
         gap.vec.set_len(0);
         while gap.next < gap.len {
             // SAFETY: each element is looked at once.
@@ -31,7 +31,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
         gap.vec.set_len(0);
         while gap.next < gap.len {
-            // SAFETY: as for `retain`; the last that stays lies before the gap, at another place.
+            // SAFETY: as for `retain`; the last kept one lies before the gap.
             unsafe {
                 let at = gap.vec.start().add(gap.next);
                 let before = gap.vec.start().wrapping_add(gap.kept.wrapping_sub(1));

@@ -45,7 +45,7 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
 
 struct Found<'t, K, V> {
     path: Vec<&'t TxCell<u64>>,
-    /// The path's last cell, or the link of the key of the same hash before it.
+    /// The path's last cell, or the previous key's link.
     link: &'t TxCell<u64>,
     leaf: Option<At<'t, K, V>>,
 }

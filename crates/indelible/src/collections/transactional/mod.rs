@@ -23,13 +23,13 @@
 //! ```
 //!
 //! Values are [`Plain`] and `Copy`, and have whole words of 8 bytes, as in a
-//! [`TxCell`](crate::TxCell): 64-bit numbers, arrays and structs of these, pointers
-//! ([`TxPtr`](crate::TxPtr)). A collection is a value of cells: a root, or a field of a struct of
-//! cells in a block, empty if all zeros. Dropping a root, or freeing a block, frees nothing of a
-//! collection in it: [`clear`](TxList::clear) it first.
+//! [`TxCell`](crate::TxCell): 64-bit numbers, [`TxPtr`](crate::TxPtr)s, arrays and structs of
+//! these. A collection is a value of cells: a root, or a field of a struct of cells in a block,
+//! empty if all zeros. [`clear`](TxList::clear) it before dropping its root or freeing its block,
+//! which free nothing of it.
 //!
-//! Every method takes the transaction, and returns its errors, which the caller must pass on. A
-//! full heap in the midst of a change undoes the transaction, whatever its closure returns.
+//! Every method takes the transaction; the caller must pass its errors on. A full heap in the midst
+//! of a change undoes the transaction, whatever its closure returns.
 
 mod hash_map;
 mod list;

@@ -1,5 +1,5 @@
 //! An ordered map: a zip tree (Tarjan, Levy, Timmel, 2019). A change concerns nodes on one way
-//! down, mostly the lowest; there is no rebalancing.
+//! down, mostly the lowest, without rebalancing.
 
 use super::Value;
 use super::steps::Steps;
@@ -105,7 +105,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(None)
     }
 
-    /// Random to outsiders, as the seed is secret.
+    /// Random to outsiders: the seed is secret.
     fn rank(&self, tx: &mut Tx<'_>, address: u64) -> Result<u64> {
         let mut seed = tx.read(&self.seed)?;
         if seed == 0 {

@@ -30,7 +30,7 @@ struct Described {
 #[repr(C)]
 struct Made<T> {
     value: TxCell<T>,
-    /// 0: the value is not the initial one yet.
+    /// 0: not yet initialized.
     made: TxCell<u64>,
 }
 
@@ -57,7 +57,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         Ok(&statics.value(made)?.value)
     }
 
-    /// As [`of`](Persistent::of), within a transaction, which makes it if it commits.
+    /// As [`of`](Persistent::of), within a transaction, which makes it on commit.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. As for [`of`](Persistent::of).
@@ -157,9 +157,8 @@ pub fn statics() -> Result<TxHeap> {
 /// ```
 ///
 /// A variable is a root of the object `statics`, of the variable's name, with whole words of 8
-/// bytes, as in a [`TxCell`](crate::TxCell). The first transaction that uses it and commits sets
-/// its initial value; of racing ones, one does. C variables (`PMO_STATIC`) of the same name and
-/// type are the same.
+/// bytes, as in a [`TxCell`](crate::TxCell). The first committed transaction that uses it sets its
+/// initial value. C variables (`PMO_STATIC`) of the same name and type are the same.
 #[macro_export]
 macro_rules! persistent {
     ($($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $initial:expr;)+) => {

@@ -88,7 +88,7 @@ impl<T: Value> TxVec<T> {
         Ok(value)
     }
 
-    /// Removes a value, and puts the last in its place. `None`: there are fewer.
+    /// Removes a value; the last takes its place. `None`: there are fewer.
     pub fn swap_remove(&self, tx: &mut Tx<'_>, index: u64) -> Result<Option<T>> {
         let Some(taken) = self.get(tx, index)? else { return Ok(None) };
         if let Some(last) = self.pop(tx)? {
