@@ -40,7 +40,7 @@ pub struct Attached {
     pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
-    /// For blocks that cannot be undone, which use the object at its own address.
+    /// For blocks that cannot be undone.
     exposed: Option<Exposed>,
 }
 
@@ -102,7 +102,7 @@ impl Attached {
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
-        // Loads of a readable object are no faults, and shown pages cannot be exposed.
+        // Loads of a readable object do not fault, and shown pages cannot be exposed.
         if !attached.readable {
             let (view, checked) = attached.view();
             let room = attached.room() / if checked { 2 } else { 1 };
@@ -177,7 +177,7 @@ impl Attached {
         Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// The object's bytes are in this memory from `bytes` on. `marks`: its lines to publish.
+    /// Adds the object's bytes from `bytes` on. `marks`: its lines to publish.
     pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
@@ -190,7 +190,7 @@ impl Attached {
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
         let (first, extent) = (bytes.expose_provenance(), entry.content_len() as usize);
-        // Only transactions load and store words with check words.
+        // Only transactions access words with check words.
         let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
         // Code that runs blocks keeps check words itself, and tells of lines as the pool has them.

@@ -1,4 +1,4 @@
-//! Commits of compiled blocks, whose library has the memory of words and reports commits here.
+//! Commits of compiled blocks, whose library has the memory of words.
 //!
 //! On demand, a commit's lines are in the thread's log, valid until the block has stored them; an
 //! epoch waits for that.
@@ -23,9 +23,9 @@ pub(crate) struct BlockLine<'a> {
 /// Outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// Told; whether the caller must wait for it.
+    /// Told; whether the caller must wait.
     Told(bool),
-    /// Lacks so much room; nothing is told.
+    /// Lacks so much room; not told.
     Short(u64),
 }
 
@@ -63,8 +63,8 @@ thread_local! {
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand; lines are given by their places for blocks. [`stored`] must follow.
-/// `find`: an object of that memory.
+/// Tells of a commit on demand; lines have their places for blocks. [`stored`] must follow. `find`:
+/// an object of that memory.
 ///
 /// # Errors
 /// `NotFound`: a line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it
@@ -76,7 +76,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
 ) -> Result<Telling, Cause> {
     let mut member = Member::known(demand).map_or_else(find, Ok)?;
     let Some(thread) = &mut member.thread else { return Err(Cause::Detached) };
-    // A thread that takes an epoch does not wait for the block's lines.
+    // An epoch does not wait for this thread's lines.
     thread.enter()?;
     let (sink, own) = thread.sink_and_own();
     let whole = |(address, words)| Changed { address, mask: u64::MAX, words };
@@ -123,9 +123,6 @@ impl Attached {
     }
 
     /// Gives the log room for a commit of so many bytes or, on demand, lines.
-    ///
-    /// # Errors
-    /// `NoRoom`, `Busy`; on demand those of a publication.
     pub(crate) fn make_room(&self, short: u64) -> Result<()> {
         let mut member = self.member();
         let room = member.thread.as_mut().map_or(Ok(()), |thread| self.space.make_room(thread.own(), short));

@@ -19,8 +19,8 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write) are the only access; neither
-/// returns a reference:
+/// [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write) are the only access, without
+/// references:
 ///
 /// ```compile_fail
 /// # fn example(account: &indelible::TxCell<u64>) {
@@ -41,7 +41,7 @@ use std::fmt;
 pub struct TxCell<T>(UnsafeCell<T>);
 
 impl<T: Plain + Copy> TxCell<T> {
-    /// A cell to be stored to an object of class `psync` before it becomes transactional.
+    /// A cell to store to an object of class `psync` before it becomes transactional.
     #[must_use]
     pub const fn new(value: T) -> Self {
         TxCell(UnsafeCell::new(value))
@@ -67,7 +67,7 @@ unsafe impl<T: Plain + Copy> Plain for TxCell<T> {
     };
 }
 
-// SAFETY: values of `Plain` types are used by any thread, and transactions alone access this one.
+// SAFETY: any thread may use values of `Plain` types, and transactions alone access this one.
 unsafe impl<T: Plain + Copy> Sync for TxCell<T> {}
 
 impl<T> fmt::Debug for TxCell<T> {

@@ -4,7 +4,7 @@
 //! Invariants:
 //!
 //! 1. Transactions on listed objects read the list of objects; attaches and detaches replace it. A
-//!    list stays until no transaction runs that may read it.
+//!    list stays until no transaction that may read it runs.
 //! 2. A pair of a word and its check word is stored whole, by the owner of its stripe alone, and
 //!    told to the store whole, in one line.
 //! 3. `Pairs` are those of an attached object, whose views and list entry go before its memory
@@ -42,9 +42,6 @@ impl Pairs {
     }
 
     /// The caller owns the line at this offset.
-    ///
-    /// # Panics
-    /// There is no such line.
     pub(super) fn changed<'w>(
         &self,
         offset: u64,
@@ -74,7 +71,7 @@ pub(super) struct PlainWords(Vec<Page>);
 struct Page([u64; 512]);
 
 impl PlainWords {
-    /// While no transaction runs; damaged words are repaired.
+    /// Runs while no transaction does; repairs damaged words.
     pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);
@@ -93,7 +90,7 @@ impl PlainWords {
 }
 
 /// # Safety
-/// The word is there, in an attached object, and other threads access it only as an atomic.
+/// The word is in an attached object, and other threads access it only as an atomic.
 #[inline]
 pub(super) unsafe fn word(address: usize) -> u64 {
     // SAFETY: the caller's promise.
@@ -120,7 +117,7 @@ pub(super) struct Words {
 #[derive(Debug)]
 struct List(*mut Vec<Pairs>);
 
-// SAFETY: the only one that leads to it once it was replaced; its values are plain.
+// SAFETY: the only pointer to it once it was replaced; its values are plain.
 unsafe impl Send for List {}
 
 impl Drop for List {
@@ -132,7 +129,7 @@ impl Drop for List {
     }
 }
 
-/// Lists kept before transactions must wait for them to be freed.
+/// Lists kept before transactions must wait for their release.
 const KEPT: usize = 64;
 
 impl Words {
@@ -196,7 +193,7 @@ impl Words {
             // SAFETY: the caller's promise.
             return unsafe { Direct.load(place) };
         }
-        // SAFETY: the caller's promise, of an object that is in the list as long as it is attached.
+        // SAFETY: the caller's promise, of an object listed as long as it is attached.
         unsafe { pairs::load(place) }
     }
 

@@ -2,8 +2,8 @@
 //! (docs/decisions/0052-on-demand.md).
 //!
 //! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls
-//! [`Demand::log`], and then clears it). An epoch is one commit to the store of all lines changed
-//! since the last one, taken while no transaction runs.
+//! [`Demand::log`], then clears it). An epoch is one commit to the store of all lines changed since
+//! the last one, taken while no transaction runs.
 
 use super::checked::Pairs;
 use super::marks::Marks;
@@ -34,7 +34,7 @@ pub(super) struct Demand {
     /// [`UNBOUNDED`] without a guard.
     budget: AtomicU64,
     measured: Mutex<(u64, u64)>,
-    /// An epoch failed: memory is ahead of the pool for good.
+    /// An epoch failed: memory stays ahead of the pool.
     failed: AtomicBool,
     /// An object was detached with commits that the pool lacks.
     left: AtomicBool,
@@ -74,7 +74,7 @@ impl Demand {
     }
 
     pub(super) fn leave(&self) {
-        // Rule D6 of docs/protocol.md: it stays, as their entries say.
+        // Rule D6 of docs/protocol.md.
         self.left.store(true, Ordering::Release);
     }
 
@@ -118,7 +118,7 @@ impl Demand {
         figures.since().store(since, Ordering::Relaxed);
     }
 
-    /// Bounds the marked lines; 0: each commit is durable when it returns; `None`: no bound.
+    /// Bounds the marked lines; 0: each commit is durable on return; `None`: no bound.
     pub(super) fn set_budget(&self, lines: Option<u64>) {
         self.budget.store(lines.unwrap_or(UNBOUNDED), Ordering::Release);
     }
@@ -196,7 +196,7 @@ impl Demand {
         Ok(())
     }
 
-    /// Returns whether the commit exceeds the guard's bound, and must be durable on return.
+    /// Whether the commit exceeds the guard's bound, and must be durable on return.
     #[cold]
     fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();

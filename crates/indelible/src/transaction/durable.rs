@@ -43,7 +43,7 @@ impl Durable {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The caller calls [`stored`](Sink::stored) next. `NoRoom`: nothing happened; [make
+    /// [`stored`](Sink::stored) must follow. `NoRoom`: nothing happened; [make
     /// room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
@@ -89,8 +89,7 @@ impl Durable {
         })
     }
 
-    /// No other transaction changes the lines meanwhile, and memory has no uncommitted bytes of
-    /// others.
+    /// No other transaction changes the lines, and memory has no uncommitted bytes of others.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::with_capacity(writes.len());
@@ -108,7 +107,7 @@ impl Durable {
             for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
                 let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
                 // SAFETY: a word of a view that the transaction has borrowed (2), which other
-                // threads access as atomics alone (1).
+                // threads access as an atomic (1).
                 let before = unsafe { word(line.address() + 8 * nth) };
                 *into = (before & !bits | new & bits).to_le_bytes();
             }

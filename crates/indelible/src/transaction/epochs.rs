@@ -9,7 +9,7 @@ use indelible_store::medium::MediumError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait before it checks whether it is still needed, and for new bounds.
+/// Longest wait before it looks for new bounds, and whether it is needed.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) fn now_and_then<S: Send + Sync + 'static>(
@@ -30,7 +30,7 @@ pub(super) fn now_and_then<S: Send + Sync + 'static>(
 }
 
 pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Cause> {
-    // The program's handlers run on the program's threads.
+    // The program's handlers run on its own threads.
     let _blocked = Blocked::all();
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map(drop).map_err(|error| MemoryError::from(StoreError::from(MediumError::Io(error))).into())

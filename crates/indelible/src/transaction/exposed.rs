@@ -2,19 +2,18 @@
 //! that uses objects at their own addresses (docs/decisions/0053-transactions-in-c.md).
 //!
 //! A touched page is copied there from the transactions' memory. When the block ends, its changed
-//! words become words of its transaction, and the pages are closed again, by mapping them anew:
-//! after `mprotect` the kernel would not merge touched mappings. At its limit of mappings (some
+//! words become words of its transaction, and the pages are closed by mapping them anew: after
+//! `mprotect` the kernel would not merge touched mappings. At the kernel's limit of mappings (some
 //! 65,000), the pages up to the nearest exposed one are exposed, too, which adds none.
 //!
 //! Invariants:
 //!
 //! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing
-//!    but `gettid`, `mprotect` and, where pages stay open that must not, [`signal::die`].
+//!    but `gettid`, `mprotect` and, if pages stay open that must not, [`signal::die`].
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change
-//!    while no block of their objects runs, or by the block that is alone. `marks` is that of the
-//!    [`Exposed`] of the slot, or null.
-//! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks
-//!    pages.
+//!    while no block of their objects runs, or by the block that is alone. `marks` is null, or that
+//!    of the slot's [`Exposed`].
+//! 3. Marked pages are exposed until they are closed, and only the thread [`TO`] marks pages.
 //! 4. Memory for transactions has no other user while a page is exposed: the block is alone.
 
 #![allow(unsafe_code)]
@@ -105,9 +104,6 @@ pub(crate) fn begin() {
 }
 
 /// `store` gets each changed word, by its own address.
-///
-/// # Errors
-/// The first of `store`.
 pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> Result<(), Cause> {
     if TO.compare_exchange(process::thread_id(), 0, AcqRel, Relaxed).is_err() {
         return Ok(());
@@ -115,7 +111,7 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     let mut failed = None;
     for slot in &OBJECTS {
         let (own, len) = (slot.own.load(Relaxed), slot.len.load(Acquire));
-        // SAFETY: null, or the marks of an `Exposed` that is not dropped meanwhile (2).
+        // SAFETY: null, or the marks of a live `Exposed` (2).
         let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { continue };
         let mut run = own..own;
         marks.take(|page| {
@@ -139,8 +135,7 @@ fn changed(
 ) -> Result<(), Cause> {
     let own = slot.own.load(Relaxed);
     page.step_by(WORD).try_for_each(|at| {
-        // SAFETY: words of a page that is exposed (3), and of the view of its object, which is
-        // alone (4).
+        // SAFETY: words of an exposed page (3), and of its object's view, which is alone (4).
         let (word, before) = unsafe { (word(own + at), slot.word(at)) };
         if Some(word) == before { Ok(()) } else { store(own + at, word) }
     })
@@ -174,7 +169,7 @@ impl Slot {
     /// `None`: damaged beyond repair.
     ///
     /// # Safety
-    /// There is a word, and no thread stores to it.
+    /// There is a word, to which no thread stores.
     unsafe fn word(&self, at: usize) -> Option<u64> {
         let view = self.view.load(Relaxed);
         // SAFETY: the caller's promise.
@@ -194,8 +189,8 @@ fn shut(pages: Range<usize>) {
     if len == 0 {
         return;
     }
-    // As the closed pages of a [`Mapping`](crate::mapping::Mapping) are. SAFETY: pages at the
-    // object's own address (2), without references to them.
+    // As closed pages of a [`Mapping`](crate::mapping::Mapping). SAFETY: pages at the object's own
+    // address (2), without references to them.
     let closed = unsafe {
         mmap::private(addr, len, Protection::None, None, Place::Over)
             .and_then(|()| mmap::dont_fork(addr, len))
@@ -206,7 +201,7 @@ fn shut(pages: Range<usize>) {
 }
 
 fn protect_or_die(addr: usize, len: usize) {
-    // SAFETY: pages at an object's own address (2), to which no code has references.
+    // SAFETY: pages at an object's own address (2), without references to them.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
         signal::die("pages of an object that a block has exposed cannot be closed");
     }
@@ -224,8 +219,7 @@ fn expose(addr: usize) -> Verdict {
     let Some(pages) = open(own, (addr - own) / PAGE, slot.len.load(Acquire).div_ceil(PAGE), marks) else {
         return Verdict::Foreign;
     };
-    // SAFETY: pages of an attached object, which only this thread touches (4), and which are open
-    // to it.
+    // SAFETY: pages of an attached object, touched only by this thread (4), and open to it.
     if unsafe { slot.copy(pages.start * PAGE..pages.end * PAGE) } {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
@@ -234,10 +228,10 @@ fn expose(addr: usize) -> Verdict {
     Verdict::Foreign
 }
 
-/// At the limit of mappings, all pages up to the nearest open one. Returns the opened pages.
+/// At the limit of mappings, opens all pages up to the nearest open one. Returns the opened pages.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
-    // SAFETY: closed pages at the object's own address (2), to which no code has references.
+    // SAFETY: closed pages at the object's own address (2), without references to them.
     let open = |pages: &Range<usize>| unsafe {
         mmap::protect(addr(pages), pages.len() * PAGE, Protection::ReadWrite).is_ok()
     };
@@ -254,7 +248,7 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
             return Some(gap);
         }
         // If the program gave these pages different flags (madvise), the kernel may have opened
-        // some of them, as zeros.
+        // some, as zeros.
         protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None

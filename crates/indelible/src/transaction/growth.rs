@@ -1,4 +1,4 @@
-//! Growth of an attached transactional object whose heap lacks room for a block
+//! Grows an attached transactional object whose heap lacks room for a block
 //! (docs/decisions/0061-transactions-in-languages.md). The transaction is undone, the object grows
 //! durably while none of the pool runs in this process, and the transaction is run again.
 
@@ -22,9 +22,6 @@ const ALIGN: usize = PAGE;
 
 impl Home {
     /// Returns the limit met if the heap still lacks room.
-    ///
-    /// # Errors
-    /// `InTransaction`, `Forked`.
     pub(crate) fn grow(&self, needed: usize) -> Result<Option<Limit>, Cause> {
         alone(&self.attached, || Ok(self.grow_alone(needed)))
     }
@@ -47,7 +44,7 @@ impl Growable for Attached {
 }
 
 impl Attached {
-    /// No transaction of the pool runs in this process, except the caller's own.
+    /// The caller's transaction alone may run in this process's pool.
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,14 +62,14 @@ impl Attached {
             match view {
                 Kind::Own(_) => {}
                 Kind::Seen(view) => view.reserve(needed as usize)?,
-                // Before the pool states the new length, which it may do without reporting it.
+                // Before the pool states the new length, which it may do without a report.
                 Kind::Kept(area) => area.reserve(needed as usize).map_err(MemoryError::from)?,
             }
             closed.keep(needed as usize)?;
         }
         let grown = self.space.commits().grow(self.slot(), occupied, *shown);
         let entry = grown.inspect_err(|_| closed.release())?.entry;
-        // An extent that the object left, or that became a base, stays while its pages are shown.
+        // An extent that is no longer the primary stays while its pages are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
         match view {
@@ -109,7 +106,7 @@ impl Attached {
     fn clear_behind(&self, end: usize) {
         for at in end..end.next_multiple_of(PAGE) {
             let byte = self.base().cast_mut().wrapping_add(at);
-            // SAFETY: in the last page of the view, behind all cells; no other thread runs a
+            // SAFETY: in the view's last page, behind all cells; no other thread runs a
             // transaction.
             let byte = unsafe { AtomicU8::from_ptr(byte) };
             if byte.load(Ordering::Relaxed) != 0 {

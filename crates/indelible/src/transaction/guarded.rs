@@ -1,7 +1,7 @@
-//! Connects a pool's objects on demand with the machine's guard (docs/decisions/0058-guard.md), if
-//! there is one.
+//! Connects a pool's objects on demand with the machine's guard, if any
+//! (docs/decisions/0058-guard.md).
 //!
-//! A thread of the library registers, and obeys the guard, line by line:
+//! A thread registers, and obeys the guard, line by line:
 //!
 //! | line | of | it means |
 //! |---|---|---|

@@ -14,9 +14,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The heap of an object of class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free. [`Tx::alloc`]
-/// has an example; [`collections::transactional`](crate::collections::transactional) has
-/// collections.
+/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free; see
+/// [`Tx::alloc`] and [`collections::transactional`](crate::collections::transactional).
 pub struct TxHeap {
     home: Home,
 }
@@ -60,8 +59,7 @@ impl Pool {
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand,
-    /// so that a transaction may use both: see
-    /// [`attach_with_on_demand`](Pool::attach_with_on_demand).
+    /// for transactions that use both: see [`attach_with_on_demand`](Pool::attach_with_on_demand).
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap) and
@@ -107,7 +105,7 @@ impl TxHeap {
         self.home.attached.class
     }
 
-    /// Returns when this thread's transactions, and all that these read, are durable: see
+    /// Makes this thread's transactions, and all that these read, durable: see
     /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
     ///
     /// # Errors
@@ -161,8 +159,7 @@ impl TxHeap {
         transaction(&[self], body)
     }
 
-    /// Returns when all of this process's transactions in the pool so far are durable. Those that
-    /// returned already are.
+    /// Returns when all of this process's transactions in the pool so far are durable.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -173,15 +170,13 @@ impl TxHeap {
     /// Detaches.
     ///
     /// # Errors
-    /// All transactions that returned are safe in any case; after an error the next attach recovers
-    /// them.
+    /// All returned transactions are safe; after an error the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.home.attached.end();
         result.map_err(|cause| self.home.attached.error("detach", cause))
     }
 
-    /// Everything wrong in the heap's own data. Excludes this process's transactions in the pool
-    /// meanwhile.
+    /// Everything wrong in the heap's own data. Excludes this process's transactions in the pool.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.
@@ -189,7 +184,7 @@ impl TxHeap {
         self.at_rest("check the heap of", |raw| Ok(raw.check()))
     }
 
-    /// Counts the heap's figures. Excludes this process's transactions in the pool meanwhile.
+    /// Counts the heap's figures. Excludes this process's transactions in the pool.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`, `Damaged`.
@@ -208,7 +203,7 @@ impl TxHeap {
             let base = copy.as_ref().map_or(attached.base(), PlainWords::base);
             let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
             let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
-            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs (1).
+            // SAFETY: mapped as long as it is borrowed (2), or a copy; no transaction runs (1).
             let raw = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
             look(&raw)
         });

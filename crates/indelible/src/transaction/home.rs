@@ -7,8 +7,8 @@ use crate::heap::words::WordHeap;
 use crate::plain::Plain;
 use std::sync::atomic::AtomicUsize;
 
-/// Objects that a transaction can use: each [`TxObject`](crate::TxObject), and each
-/// [`TxHeap`](crate::TxHeap).
+/// Objects that a transaction can use: [`TxObject`](crate::TxObject)s and
+/// [`TxHeap`](crate::TxHeap)s.
 pub trait Transactional: private::Part {}
 
 pub(super) mod private {

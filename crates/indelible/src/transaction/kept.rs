@@ -20,7 +20,7 @@ use std::sync::Arc;
 const ROOM: usize = 16 << 30;
 
 impl Attached {
-    /// Begins again if another process resized or replaced the object before it was bound.
+    /// Retries if another process resized or replaced the object before it was bound.
     pub(super) fn on_demand(
         pool: &Arc<Inner>,
         name: &str,
@@ -87,8 +87,8 @@ impl Attached {
     }
 }
 
-/// Gives back a failed attach's memory, which has no commits, unless the entry may name it: the
-/// next attach uses it then.
+/// Gives back a failed attach's memory, which has no commits, unless the entry may name it: then
+/// the next attach uses it.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),
@@ -111,7 +111,7 @@ fn memory_for(
     // Rule D2 of docs/protocol.md.
     match demand.group.memory_of(found.id, (len, room)) {
         Ok(area) => Ok(area),
-        // This process has the object; the error of its lock is better.
+        // This process has the object; its lock's error is better.
         Err(exists @ BackingError::Exists { .. }) => Err(match bind() {
             Ok(mut writer) => {
                 writer.forget_memory();

@@ -22,8 +22,7 @@ pub(super) struct Leaver {
 }
 
 impl Leaver {
-    /// If the pool lacks commits, memory and its mark in the entry stay: the next attach recovers
-    /// them.
+    /// If the pool lacks commits, memory and its mark in the entry stay for the next attach.
     pub(super) fn end(
         self,
         demand: &Demand,
@@ -62,8 +61,7 @@ impl Leaving {
         self.list().iter().map(|leaver| leaver.object).collect()
     }
 
-    /// Removes these objects, and calls `end` of each before another thread finds the list without
-    /// it.
+    /// Removes these objects, and ends each before another thread finds the list without it.
     pub(super) fn end(&self, objects: &[u64], end: impl FnMut(Leaver)) {
         let mut list = self.list();
         list.extract_if(.., |leaver| objects.contains(&leaver.object)).for_each(end);

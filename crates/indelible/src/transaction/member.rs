@@ -16,7 +16,7 @@ thread_local! {
     static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Puts back the thread's state on drop; a transaction that begins meanwhile has its own.
+/// Puts back the thread's state on drop; a transaction begun in between has its own.
 pub(crate) struct Member {
     /// Address of its space, unique as long as the place has a member of it.
     space: usize,
@@ -34,8 +34,8 @@ impl Member {
         }
     }
 
-    /// For the thread's first transaction in the space, within another's action, and while the
-    /// thread ends: it relies on all commits so far.
+    /// For the thread's first transaction in the space, within another's action, or at the thread's
+    /// end: it relies on all commits so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
@@ -64,7 +64,7 @@ fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
-/// If unknown, the last of the space; it may not be durable.
+/// If unknown, the space's last, which may not be durable.
 pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
     Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
@@ -76,7 +76,6 @@ impl Drop for Member {
         let _rest = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {
-                // An action on commit began another transaction first.
                 Some(Some(first)) => first.own().note(thread.own().last()),
                 Some(empty) => return empty.replace(thread),
                 None => {}

@@ -1,5 +1,5 @@
 //! Transactions on objects of class [`Transactional`](crate::Class::Transactional), durable when
-//! they commit, and [`OnDemand`](crate::Class::OnDemand), which become durable later
+//! they commit, and [`OnDemand`](crate::Class::OnDemand), durable later
 //! (docs/decisions/0046-transactions.md).
 //!
 //! `indelible-stm` runs closures as transactions and numbers their commits; [`space`] tells the
@@ -9,9 +9,8 @@
 //!
 //! Invariants:
 //!
-//! 1. Cells of a view are stored to by transactions of the one [`Stm`](indelible_stm::Stm) of its
-//!    pool in this process, and by nothing else, as long as it is attached; all other bytes stay as
-//!    they are.
+//! 1. Cells of an attached view are stored to only by transactions of the one
+//!    [`Stm`](indelible_stm::Stm) of its pool in this process; all other bytes stay as they are.
 //! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows its objects: a cell
 //!    in the range of one of them stays until it has ended.
 //! 3. References into the view of a `TxObject` are of one type, its `T`, without atomics. Those

@@ -52,8 +52,8 @@ use std::ops::Deref;
 /// # Ok(()) }
 /// ```
 ///
-/// At the object's own address, any access meanwhile is a SIGSEGV. While a transaction uses the
-/// object it cannot be detached:
+/// Any access at the object's own address is a SIGSEGV. While a transaction uses the object it
+/// cannot be detached:
 ///
 /// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
@@ -77,7 +77,7 @@ pub struct TxObject<T> {
     root: PhantomData<T>,
 }
 
-// SAFETY: the `T`'s values are those of any thread; transactions take care of its cells.
+// SAFETY: any thread may have the `T`'s values; transactions take care of its cells.
 unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
@@ -89,8 +89,8 @@ impl Pool {
     /// # Errors
     /// `ClassMismatch` for another class, `BadSize` if it is smaller than a `T`; `NotFound`,
     /// `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`; on demand
-    /// `NoSpace` if there is no memory for it, `Gone` if a dead process's memory is missing;
-    /// `Poisoned` while objects are attached whose transactions failed.
+    /// `NoSpace` without memory for it, `Gone` if a dead process's memory is missing; `Poisoned`
+    /// while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
     }
@@ -101,8 +101,8 @@ impl Pool {
     }
 
     /// As [`attach_transactional`](Pool::attach_transactional), in one memory with objects on
-    /// demand, so that a [`transaction`](crate::transaction()) may name both: it is durable when it
-    /// returns, by an epoch of all of them, for which transactions wait while its lines are copied.
+    /// demand, for a [`transaction`](crate::transaction()) on both: it is durable when it returns,
+    /// by an epoch of all of them, for which transactions wait while its lines are copied.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -205,8 +205,7 @@ impl<T: Plain> TxObject<T> {
         transaction(&[self], body)
     }
 
-    /// Returns when all of this process's transactions in the pool so far are durable. Those that
-    /// returned already are.
+    /// Returns when all of this process's transactions in the pool so far are durable.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -214,12 +213,12 @@ impl<T: Plain> TxObject<T> {
         self.attached.psync()
     }
 
-    /// Returns when all transactions that this thread committed on objects of this class in the
-    /// pool, and all that these read, are durable. Transactional commits are durable already.
+    /// Returns when all that this thread committed on objects of this class in the pool, and all
+    /// that these transactions read, is durable.
     ///
     /// # Errors
-    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an
-    /// error the next attach recovers them.
+    /// As for [`psync`](TxObject::psync). The transactions are in memory; after an error the next
+    /// attach recovers them.
     pub fn tx_sync(&self) -> Result<()> {
         sync(&self.attached)
     }
@@ -245,9 +244,9 @@ impl<T: Plain> TxObject<T> {
     /// Detaches.
     ///
     /// # Errors
-    /// All transactions that returned are safe in any case. On demand, after `NoRoom`, or in a
-    /// transaction, this process keeps the object until it can publish them; after any other error
-    /// the next attach recovers them.
+    /// All returned transactions are safe. On demand, after `NoRoom`, or in a transaction, this
+    /// process keeps the object until it can publish them; after any other error the next attach
+    /// recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.attached.end();
         result.map_err(|cause| self.attached.error("detach", cause))

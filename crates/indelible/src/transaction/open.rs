@@ -77,9 +77,6 @@ impl OpenTx {
     }
 
     /// Waits a while after a conflict.
-    ///
-    /// # Errors
-    /// As for [`transaction`](crate::transaction()): it is over.
     pub(crate) fn again(&mut self) -> Result<()> {
         if self.inside.is_some() {
             self.stop(self.conflicted && self.full.is_none());
@@ -91,8 +88,7 @@ impl OpenTx {
         self.start()
     }
 
-    /// # Errors
-    /// `Conflict`: it must be run again. `NotAttached`: there is no byte, or not so many. `Forked`.
+    /// `Conflict`: it must be run again. `NotAttached`: there are not so many bytes.
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
         let from = self.place(address, into.len())?;
         self.step(|running| {
@@ -109,8 +105,6 @@ impl OpenTx {
         })
     }
 
-    /// # Errors
-    /// As for [`read`](OpenTx::read).
     pub(crate) fn write(&mut self, address: usize, bytes: &[u8]) -> Result<()> {
         let to = self.place(address, bytes.len())?;
         self.step(|running| {
@@ -129,8 +123,6 @@ impl OpenTx {
         })
     }
 
-    /// # Errors
-    /// `Conflict`: it must be run again.
     pub(crate) fn on_commit(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
         self.step(|running| {
             running.on_commit(action);
@@ -153,9 +145,6 @@ impl OpenTx {
     }
 
     /// `false`: it must be run again, after a conflict or with more room in the log.
-    ///
-    /// # Errors
-    /// As for [`transaction`](crate::transaction()): it is over.
     pub(crate) fn commit(&mut self) -> Result<bool> {
         let failed = |open: &OpenTx, cause: Cause| Err(open.first().error("commit a transaction on", cause));
         if fork::is_stale(self.generation) {

@@ -73,17 +73,12 @@ impl Home {
 impl OpenTx {
     /// Allocates in the heap of the object at `beside`.
     ///
-    /// # Errors
     /// `Conflict`: the transaction must be run again, perhaps after growth. `HeapFull`: it does not
-    /// grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root has made a heap of it;
-    /// `BadAlignment`, `Damaged`.
+    /// grow; the transaction may go on. `NotAHeap`: no root has made a heap of it.
     pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
         self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
     }
 
-    /// # Errors
-    /// `Conflict`: it must be run again. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was
-    /// freed.
     pub(crate) fn free(&mut self, block: usize) -> Result<()> {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }
@@ -91,9 +86,8 @@ impl OpenTx {
     /// Finds a root in the heap of the object at `beside`; a new root has this size and alignment,
     /// and is zeros.
     ///
-    /// # Errors
-    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has other contents; `NotAHeap`: it was
-    /// attached as a value; `RootType`: it is of another type.
+    /// `Exists`: the object has other contents; `NotAHeap`: it was attached as a value; `RootType`:
+    /// it is of another type.
     pub(crate) fn root(
         &mut self,
         beside: usize,

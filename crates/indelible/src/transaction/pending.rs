@@ -21,7 +21,7 @@ impl Pending {
     }
 }
 
-/// Reads of blocks are unknown: for them it waits for all commits.
+/// Reads of blocks are unknown: it waits for all commits.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
     let space = &attached.space;
     let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };

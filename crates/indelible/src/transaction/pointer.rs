@@ -43,7 +43,7 @@ impl<T> TxPtr<T> {
     }
 }
 
-// SAFETY: an integer of fixed layout; its target is checked when used.
+// SAFETY: an integer of fixed layout; its target is checked on use.
 unsafe impl<T> Plain for TxPtr<T> {
     const SHARED: bool = false;
 }

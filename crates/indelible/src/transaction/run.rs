@@ -25,21 +25,22 @@ pub struct Tx<'t> {
     range: Range<usize>,
     pub(super) generation: u32,
     pub(super) conflicted: bool,
-    /// A heap lacks room, and may grow: then it is run again, whatever the closure returns.
+    /// A heap lacks room, and may grow: the closure is run again, whatever it returns.
     pub(super) full: Option<Full>,
     pub(super) stuck: &'t [Stuck],
-    /// A collection could not finish a change: it is undone, whatever the closure returns.
+    /// A collection could not finish a change: undoes the transaction, whatever the closure
+    /// returns.
     pub(super) failed: Option<Error>,
 }
 
 /// Runs `body` as a serializable transaction on these objects of one pool: all its changes are
 /// durable as one step before this returns, or none is.
 ///
-/// On a conflict `body` is run again, so it must do nothing that cannot be repeated, and pass
-/// errors of calls on the transaction on, with `?`. Any other error, and a panic, undo it.
+/// On a conflict `body` is run again, so it must do nothing that cannot be repeated, and pass on
+/// errors of calls on the transaction with `?`. Any other error, and a panic, undo it.
 ///
-/// Everything that it read is also durable when this returns. On objects on demand it outlives the
-/// process instead.
+/// Everything that it read is also durable on return. On objects on demand it outlives the process
+/// instead.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {
@@ -63,10 +64,9 @@ pub struct Tx<'t> {
 /// # Errors
 /// The error of `body`; nothing of the transaction is left. Errors of its own, converted:
 ///
-/// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`,
-///   `Forked`.
+/// - `InTransaction`: one runs on this thread. `DifferentPools`, `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
-/// - `NoRoom`: its changes exceed the pool's room in its log. Nothing of it is left.
+/// - `NoRoom`: its changes exceed the pool's room in its log.
 /// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: neither it nor later transactions in this pool
 ///   can be made durable. Detach all transactional objects of the pool, and attach them again: all
 ///   acknowledged transactions are there; this one as a whole or, unless the medium failed, not at
@@ -152,12 +152,10 @@ enum Attempt<R, E> {
     Failed(E),
     Again,
     Full(Full),
-    /// The log lacks so much room, for [`Space::make_room`]: nothing of it is left.
+    /// The log lacks so much room, for [`Space::make_room`].
     Short(u64),
 }
 
-/// # Errors
-/// The commit failed, and the transaction cannot be run again.
 fn attempt<R, E: From<Error>>(
     thread: &mut Thread,
     (first, objects, stuck): (&Attached, &[&dyn Transactional], &[Stuck]),
@@ -235,8 +233,8 @@ impl Tx<'_> {
         // SAFETY: the bytes of a value that is zeroed.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
-        // SAFETY: whole words of a cell that the transaction has borrowed (2), and that
-        // transactions alone change (1).
+        // SAFETY: whole words of a cell that the transaction has borrowed (2), changed by
+        // transactions alone (1).
         let read = unsafe {
             match <&mut [u8; 8]>::try_from(&mut *bytes) {
                 Ok(word) => self.running.load_word(from.cast()).map(|bits| *word = bits.to_ne_bytes()),
@@ -283,14 +281,13 @@ impl Tx<'_> {
         self.running.on_commit(Box::new(action));
     }
 
-    /// Registers an action for when this try does not commit, for any reason; the last call goes
-    /// first.
+    /// Registers an action for when this try does not commit; the last call goes first.
     pub fn on_abort(&mut self, action: impl FnOnce() + 'static) {
         self.running.on_abort(Box::new(action));
     }
 
     /// Runs the transaction again, alone in its pool: code behind this call runs once, and may do
-    /// what cannot be undone. Its changes are still undone by an error.
+    /// what cannot be undone. An error still undoes its changes.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand.

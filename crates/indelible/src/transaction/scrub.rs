@@ -66,16 +66,14 @@ impl Pool {
 }
 
 impl<T: crate::Plain> TxObject<T> {
-    /// As [`Pool::scrub`], of an attached object's words in memory; other transactions may use it
-    /// meanwhile.
+    /// As [`Pool::scrub`], of an attached object's words in memory, beside other transactions.
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         scrub(self, progress)
     }
 }
 
 impl TxHeap {
-    /// As [`Pool::scrub`], of an attached heap's words in memory; other transactions may use it
-    /// meanwhile.
+    /// As [`Pool::scrub`], of an attached heap's words in memory, beside other transactions.
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         scrub(self, progress)
     }
@@ -97,7 +95,7 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
     Ok(found)
 }
 
-/// A transaction that meets a lost word is undone, and repeats its earlier reads without it.
+/// A lost word undoes its transaction, which repeats its earlier reads without it.
 fn piece(
     object: &dyn Transactional,
     attached: &Attached,

@@ -100,7 +100,7 @@ impl Space {
         self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
     }
 
-    /// Of two commits with a common line, the first is told, and stored, first.
+    /// Of two commits with a common line, the first is told and stored first.
     pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
         let number = self.stm.sink().number();
         self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))
@@ -137,10 +137,6 @@ impl Space {
 
     /// After a failure the object stays until an epoch publishes its commits: see
     /// [`leaving`](super::leaving).
-    ///
-    /// # Errors
-    /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of
-    /// the table.
     pub(super) fn let_go(&self, leaver: Leaver) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Err(StoreError::Poisoned.into()) };
         let inside = inside_transaction();
@@ -206,7 +202,7 @@ impl Space {
         }
     }
 
-    /// Prepares a thread's state. `strict`: the next transaction is durable when it returns.
+    /// Prepares a thread's state. `strict`: the next transaction is durable on return.
     #[inline]
     pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(()) };
@@ -256,7 +252,7 @@ impl Space {
     ) -> Result<Option<u64>, StoreError> {
         let short = self.shortage(running, lines);
         if short > 0 && running.is_alone() && self.demand().is_none() {
-            // No thread waits for its lines, and its work might be unrepeatable.
+            // No thread waits for its lines, and it might be unrepeatable.
             self.commits().make_room(short)?;
             return Ok(None);
         }
@@ -280,8 +276,7 @@ impl Space {
 
     /// Makes all on-demand commits so far durable, as one step.
     ///
-    /// # Errors
-    /// `NoRoom` and those of the table: nothing happened, and the next call tries again. Any other
+    /// `NoRoom` and errors of the table: nothing happened, and the next call tries again. Any other
     /// is the last: memory is ahead of the pool.
     pub(super) fn publish(&self) -> Result<(), Cause> {
         self.publish_up_to(u64::MAX)
@@ -295,7 +290,7 @@ impl Space {
             return Ok(());
         }
         if demand.has_failed() {
-            // Lines that it had are marked no longer.
+            // Its lines are no longer marked.
             return Err(StoreError::Poisoned.into());
         }
         let begin = Instant::now();
@@ -317,8 +312,7 @@ impl Space {
         demand.made_durable(last);
         self.leaving.end(&leaving, |leaver| {
             let (writer, flushed) = self.take_out(leaver.object);
-            // If its entry cannot be changed, memory stays for the next attach, though the pool has
-            // all of it.
+            // If its entry cannot be changed, memory stays for the next attach.
             let _ = leaver.end(demand, writer, flushed);
         });
         Ok(())

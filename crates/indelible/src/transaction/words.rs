@@ -58,7 +58,7 @@ impl<'a, 't> ObjectWords<'a, 't> {
     }
 
     fn store_value<T: Plain>(&mut self, offset: u64, value: &T) -> Result<(), Cause> {
-        // SAFETY: the bytes of a `Plain` value, which has no padding and is the caller's.
+        // SAFETY: the bytes of the caller's `Plain` value, which has no padding.
         let bytes =
             unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
         self.store_bytes(offset, bytes)
@@ -66,8 +66,8 @@ impl<'a, 't> ObjectWords<'a, 't> {
 
     fn store_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Cause> {
         let to = self.place(offset, bytes.len())?;
-        // SAFETY: in an object that the transaction has borrowed (2), and that transactions alone
-        // change (1); mapped for storing.
+        // SAFETY: in an object that the transaction has borrowed (2), changed by transactions alone
+        // (1); mapped for storing.
         let stored = unsafe { self.running.store_bytes(to, bytes) };
         self.step(stored)
     }
@@ -223,8 +223,8 @@ impl<'t> Tx<'t> {
     /// its next contents.
     ///
     /// # Errors
-    /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction;
-    /// `Damaged` for one that no `T` can be at.
+    /// `NotAttached` for null, and for a pointer to no heap of the transaction; `Damaged` for one
+    /// that no `T` can be at.
     #[inline]
     pub fn at<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&'t T> {
         self.home(pointer.address())?.value(pointer)

@@ -35,7 +35,7 @@ enum Change {
 }
 
 impl Inner {
-    /// `whole`: also detach objects; otherwise they are in use, and stay.
+    /// `whole`: also detaches objects; otherwise they are in use, and stay.
     pub(super) fn follow(&self, state: &mut State, whole: bool) -> Result<(), Cause> {
         let seen = Seen::now(&self.pool, &self.id)?;
         let grants = match Mutant::RevokedKept.is_on() {
@@ -81,7 +81,7 @@ impl Inner {
             state.entries.remove(&number);
         }
         for (number, want) in wanted {
-            // One object in two slots has no addresses left for the second.
+            // An object in two slots has no addresses for the second.
             let Some(object) = found.remove(&want.target) else { continue };
             let object = object.map_err(Cause::from);
             let wish = Wish::of(want, &state.grants, state.classes.as_ref());
@@ -102,7 +102,7 @@ impl Inner {
             let lacking = state.entries.values_mut().map(|entry| !entry.classify(classes, make));
             lacking.filter(|lacking| *lacking).count() > 0
         };
-        // Objects that change class may leave their last one to those that found none.
+        // Objects that change class may leave theirs to those that found none.
         let lacking = all() && all();
         classes.prune();
         state.behind |= lacking;

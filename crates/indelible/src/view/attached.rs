@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// A view in this process: its objects are in memory at their addresses, each from its first use
 /// on.
 ///
-/// Attaching one reserves their addresses. The first touch of an object's address by any thread, in
-/// any language, attaches it while the thread waits: for stores if its slot asks for them and the
-/// object allows them, else for loads. If that fails, or the access is not allowed, the program
+/// Attaching a view reserves its objects' addresses. The first touch of one by any thread, in any
+/// language, attaches the object while the thread waits: for stores if its slot asks for them and
+/// the object allows them, else for loads. If that fails, or the access is not allowed, the program
 /// gets the SIGSEGV; [`slots`](AttachedView::slots) has the error.
 ///
-/// System calls raise no SIGSEGV: the address of an unused object is `EFAULT` to them.
-/// [`bring`](AttachedView::bring) attaches an object without a touch. A thread that touches an
-/// object first must not have SIGSEGV blocked.
+/// System calls raise no SIGSEGV, but return `EFAULT` for the address of an unused object:
+/// [`bring`](AttachedView::bring) attaches it without a touch. A thread that touches an object
+/// first must not have SIGSEGV blocked.
 ///
 /// Changes of the view are followed at the next first touch and by [`adopt`](AttachedView::adopt),
 /// which alone detaches objects.
@@ -190,8 +190,8 @@ impl AttachedView {
     /// number of attached ones.
     ///
     /// # Errors
-    /// The pool's table could not be changed: no object for writing is attached. Objects cause no
-    /// error: the [slots](AttachedView::slots) have theirs.
+    /// The pool's table could not be changed: no object for writing is attached. Other errors are
+    /// those of the [slots](AttachedView::slots).
     pub fn bring_all(&self) -> Result<usize> {
         let mut state = self.inner.live_state(USE)?;
         self.inner.ask_contexts(&mut state)?;
@@ -199,8 +199,8 @@ impl AttachedView {
         Ok(state.entries.values().filter(|entry| entry.is_attached()).count())
     }
 
-    /// Adopts all changes of the view and its security contexts: objects of emptied or changed
-    /// slots are detached, and their unpsynced stores lost.
+    /// Adopts all changes of the view and its security contexts. Detaches objects of emptied or
+    /// changed slots: their unpsynced stores are lost.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read), and for
@@ -226,7 +226,7 @@ impl Drop for AttachedView {
         state.ended = true;
         state.window = None;
         let mut entries = std::mem::take(&mut state.entries);
-        // A thread that answers a touch finds that the view is gone.
+        // A thread that answers a touch finds the view gone.
         drop(state);
         // Touches are answered until after the memory is gone.
         unpin_all(entries.values_mut().filter_map(Entry::take_object).collect());

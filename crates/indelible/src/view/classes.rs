@@ -1,5 +1,5 @@
 //! Classes of objects with the same rights from each of a view's security contexts (S2.16):
-//! entering contexts costs a change per class, not per object.
+//! entering contexts costs a change per class.
 
 use super::layout::ViewSlot;
 use crate::error::{Error, SecurityError};

@@ -1,5 +1,4 @@
-//! An object of an attached view: first reserved addresses, then the object's memory from its first
-//! use on.
+//! An object of an attached view: reserved addresses, then memory from its first use on.
 
 use super::classes::{Class, Classes};
 use super::layout::ViewSlot;
@@ -94,7 +93,6 @@ impl Entry {
 
     /// A new class if `make`; `false`: none is left, and the slot says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
-        // An object that no context may load is never attached.
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
             return true;
         }

@@ -38,8 +38,8 @@ impl AttachedView {
     /// The value at the start of a slot's object, for storing.
     ///
     /// # Errors
-    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object allows
-    /// only those. `Denied`: no security context allows stores.
+    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot, or the object, allows only loads.
+    /// `Denied`: no security context allows stores.
     pub fn get_mut<T: Plain>(&mut self, slot: usize) -> Result<&mut T> {
         let mut at = self.inner.place::<T>(slot)?;
         self.inner.expect_writable(slot, size_of::<T>())?;
@@ -155,8 +155,8 @@ impl Inner {
             _ => None,
         });
         let written: Vec<*const u8> = written.collect();
-        // SAFETY: references into the objects borrow the view, which is borrowed exclusively; as
-        // for other stores, (2).
+        // SAFETY: references into the objects borrow the view, which is borrowed exclusively; other
+        // stores as in (2).
         unsafe { raw::psync_all(&written) }
     }
 

@@ -73,7 +73,7 @@ impl Placed {
             (slot != but && end > addresses.start).then_some(slot)
         };
         let before = self.starts.range(..(addresses.start, 0)).rev();
-        // Objects do not overlap, so only the last one before may reach so far.
+        // Objects do not overlap: only the last one before may reach so far.
         let reaching = before.take(2).find_map(ends);
         reaching.or_else(|| self.starts.range((addresses.start, 0)..(addresses.end, 0)).find_map(ends))
     }

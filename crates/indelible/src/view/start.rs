@@ -23,7 +23,7 @@ pub struct Left {
     pub slot: usize,
     /// Its name.
     pub name: String,
-    /// Psyncs over its life: it is as the last one left it.
+    /// Psyncs over its life; the last one's state is what it has.
     pub psyncs: u64,
     /// Whether the process had it for stores at its death.
     pub in_use: bool,
@@ -45,9 +45,8 @@ pub struct Resumed {
     pub objects: Vec<Left>,
 }
 
-/// Runs `start` in the view of `pmo run --view`, or `resume` if an earlier process in the view
-/// died: by a signal, a crash, or with the power. `resume` is told the losses. Objects are
-/// recovered on use.
+/// Runs `start` in the view of `pmo run --view`, or `resume`, with the losses, if an earlier
+/// process in the view died: by a signal, a crash, or with the power. Objects are recovered on use.
 ///
 /// Programs for `pmo run` should begin with it: before, nothing is attached.
 ///
@@ -82,8 +81,8 @@ pub fn resume<R>(
 }
 
 impl AttachedView {
-    /// The view in which `pmo run` started this program, and why it runs again, as for
-    /// [`resume`](crate::resume); `None`: started otherwise.
+    /// The view in which `pmo run` started this program, and why it runs again; `None`: started
+    /// otherwise.
     ///
     /// # Errors
     /// As for [`resume`](crate::resume).
@@ -103,7 +102,7 @@ impl AttachedView {
         };
         let told = env::var(RESUME).ok().map(|told| parse(&told)).transpose()?;
         let pool = Pool::open(path)?;
-        // Before the first of them is attached, and recovered.
+        // Before the first is attached, and recovered.
         let objects = left(&pool, name)?;
         let view = AttachedView::attach_in(&pool, name, &contexts)?;
         let resumed = match told {

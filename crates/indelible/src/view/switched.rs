@@ -16,12 +16,12 @@ use std::ptr::NonNull;
 /// same rights from each context form a *class*, which opens and closes as one. With protection
 /// keys (see `pmo doctor`) rights are in a register of the thread. Without them they are the
 /// protection of the pages: while any thread is within contexts that allow an access, every thread
-/// can make it. A process has 15 classes at most, the program's other keys included; objects of one
-/// more cannot be attached.
+/// can make it. A process has at most 15 classes, including the program's other keys; objects of
+/// one more cannot be attached.
 ///
 /// A forbidden access is a SIGSEGV, and `EFAULT` for a system call. It stops stray stores and
 /// mistakes, not deliberate code (SAFETY.md). Calls of this library on an object by address need
-/// the thread's rights as well, except psync, which opens what it saves.
+/// the thread's rights as well, except psync.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -59,12 +59,12 @@ const ENTER: &str = "enter security contexts";
 const USE: &str = "use a slot of the view";
 
 impl SwitchedView {
-    /// Attaches a view, even one that is open, in security contexts of the same pool. No thread is
-    /// within any of them.
+    /// Attaches a view, even one that is open, in security contexts of the same pool, with no
+    /// thread within them.
     ///
     /// # Errors
-    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. Objects cause no
-    /// error: the [slots](SwitchedView::slots) have theirs, such as `NoRoom`: no protection key is
+    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. The
+    /// [slots](SwitchedView::slots) have objects' errors, such as `NoRoom`: no protection key is
     /// left for another class.
     pub fn attach<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<SwitchedView> {
         SwitchedView::attach_by(pool, name, contexts, protection::means())
@@ -90,8 +90,8 @@ impl SwitchedView {
     }
 
     /// Runs `body` with this thread within some of the view's contexts, by their names at attach,
-    /// for loads. Nested contexts give the union of rights. Threads started meanwhile have the same
-    /// rights; other threads do not, even with references.
+    /// for loads. Nested contexts give the union of rights. Threads started in `body` have the same
+    /// rights; others do not, even with references.
     ///
     /// # Errors
     /// `NotFound`: one of them is not the view's. `Forked`. `Io`: the kernel refuses.
@@ -114,7 +114,7 @@ impl SwitchedView {
     }
 
     /// Puts this thread within some of the view's contexts until the result is dropped, for
-    /// accesses by address, even if the view is adopted or detached meanwhile.
+    /// accesses by address, even if the view is adopted or detached before.
     ///
     /// # Errors
     /// As for [`within`](SwitchedView::within).
@@ -172,8 +172,7 @@ impl SwitchedView {
         self.view.contexts()
     }
 
-    /// See [`AttachedView::slots`]. A slot's allowed rights are those that any of the contexts
-    /// gives.
+    /// See [`AttachedView::slots`]. A slot's allowed rights are those from any context.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.view.slots()
