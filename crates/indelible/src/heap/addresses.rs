@@ -1,5 +1,5 @@
-//! The heap's functions that hand out addresses in its object. The first of these calls switches a
-//! heap of [`Pool::heap`](crate::Pool::heap) to tracking that finds all stores.
+//! The heap's functions that hand out addresses in its object. The first such call switches a heap
+//! of [`Pool::heap`](crate::Pool::heap) to tracking that finds all stores.
 
 #![allow(unsafe_code)]
 
@@ -104,7 +104,7 @@ impl Heap {
     /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is unchanged.
     ///
     /// # Safety
-    /// As for [`free`](Heap::free): if the block moved, the old one is free.
+    /// As for [`free`](Heap::free), of `block` if it moved.
     pub unsafe fn realloc(&self, block: *mut u8, size: usize) -> Result<NonNull<u8>> {
         self.object.give_addresses()?;
         // SAFETY: the caller's promise.

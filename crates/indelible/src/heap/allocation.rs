@@ -1,8 +1,8 @@
 //! Values of a block's allocation byte.
 
-/// It is free.
+/// Free.
 pub const FREE: u8 = 0;
-/// It is in use.
+/// In use.
 pub const USED: u8 = 1;
-/// It is free: a thread that does not own the span freed it, unnoticed by the owner so far.
+/// Freed by a thread that does not own the span, unnoticed by the owner.
 pub const FREED: u8 = 2;

@@ -2,7 +2,7 @@
 //!
 //! Invariant of [`AllocationBytes`]: (1) the header was verified, and the allocation bytes and
 //! blocks lie in the window. The bytes are borrowed as the window is; spans that keep them longer
-//! end with the window.
+//! end with it.
 
 #![allow(unsafe_code)]
 
@@ -50,8 +50,7 @@ impl Span {
         }
         let span = SPARE.take(Span::blank);
         let data = window.base() + offset as usize + data;
-        // SAFETY: verified and within the window (1), which is mapped as long as its heap has live
-        // spans.
+        // SAFETY: verified and within the window (1), mapped as long as its heap has live spans.
         unsafe { span.become_of(&Site { page, pages, class, size, data, first }, bytes, new) };
         Ok(span)
     }

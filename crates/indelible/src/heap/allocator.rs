@@ -193,7 +193,7 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Unless something else must be done; returns whether it did.
+    /// Returns whether the block was freed, with nothing else to do.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).

@@ -1,8 +1,8 @@
 //! Reachability of a heap's blocks, by its roots' descriptions: leaks, and dangling addresses.
 //!
-//! Undescribed blocks, and everything if a value is damaged, are searched word by word: each word
-//! that could be a block's address counts as one. So a leak may be missed, but no block called
-//! leaked is referred to, except by an address kept as a number of a described type.
+//! Undescribed blocks, and everything if a value is damaged, are searched word by word for blocks'
+//! addresses. So a leak may be missed, but no block called leaked is referred to, except by an
+//! address kept as a number of a described type.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -44,7 +44,7 @@ pub struct AuditedRoot {
     pub name: String,
     /// Name of its type.
     pub type_name: String,
-    /// Whether the heap has a usable description of its type.
+    /// Whether its type has a usable description.
     pub described: bool,
     /// If not, why: the first word that describes no type, or the type's fault.
     pub why_not: Option<String>,
@@ -60,7 +60,7 @@ pub struct AuditedPointer {
     pub path: String,
     /// Its address.
     pub target: u64,
-    /// Whether that lies in the object, in free memory.
+    /// Whether it lies in the object's free memory.
     pub inside: bool,
 }
 
@@ -260,7 +260,7 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `Damaged`, with the first finding of [`check`](Heap::check): nothing was audited.
+    /// `Damaged`, with the first finding of [`check`](Heap::check).
     pub fn audit(&mut self) -> error::Result<HeapAudit> {
         let findings = self.check();
         sound(&findings).map_err(|error| self.attached().error(AUDIT, Cause::Heap(error)))?;
@@ -273,7 +273,7 @@ impl ReadHeap {
     /// As [`Heap::audit`].
     ///
     /// # Errors
-    /// `Damaged`, with the first finding of [`check`](ReadHeap::check): nothing was audited.
+    /// `Damaged`, with the first finding of [`check`](ReadHeap::check).
     pub fn audit(&self) -> error::Result<HeapAudit> {
         sound(&self.check()).map_err(|error| self.object().error(AUDIT, Cause::Heap(error)))?;
         let (roots, blocks) = (self.roots()?, self.blocks().collect::<error::Result<_>>()?);

@@ -1,4 +1,4 @@
-//! An object's address range, against which pointers and lengths in it are checked.
+//! The address range that pointers and lengths in an object are checked against.
 
 /// Bytes of an object.
 #[derive(Clone, Copy, Debug)]

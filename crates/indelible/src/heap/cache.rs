@@ -2,7 +2,7 @@
 //!
 //! Invariants of [`Cache`]:
 //!
-//! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
+//! 1. One thread at a time uses it, except for `inbox`, which any thread adds spans to.
 //! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span,
 //!    which the thread owns and whose window is mapped; `allocations` points at the allocation byte
 //!    of the block of bit 0.

@@ -104,10 +104,6 @@ impl Directory<'_> {
         damaged(0, "the first chunk, which has the heap's header, is given away")
     }
 
-    /// Gives up the pages from `pages` on.
-    ///
-    /// # Errors
-    /// `Needs`: one of them is in use, and the heap is unchanged.
     pub(super) fn shorten(&self, pages: u64) -> Result<()> {
         let end = self.end()?.max(MIN_PAGES);
         if pages < end {

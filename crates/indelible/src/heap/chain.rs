@@ -3,12 +3,12 @@
 //!
 //! Invariants of a link, which lies in the value or in a block of the chain:
 //!
-//! 1. It is 0, or the object's first address, or the address of a block that the value owns, as far
-//!    as the object is not damaged.
-//! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain
-//!    changes but the last link, once, from none to a block, by compare-and-swap; links are only
-//!    accessed as atomics.
-//! 3. Extensions own nothing, so that a chain can be copied as bytes, and freed block by block.
+//! 1. It is 0, or the object's first address, or the address of a block that the value owns, unless
+//!    the object is damaged.
+//! 2. A block is whole before anything links to it. While the value is shared, only the chain's
+//!    last link changes, once, from none to a block, by compare-and-swap; links are only accessed
+//!    as atomics.
+//! 3. Extensions own nothing: a chain can be copied as bytes, and freed block by block.
 //! 4. Each access checks a link's target again: header and bytes lie in the object.
 
 #![allow(unsafe_code)]
@@ -58,7 +58,6 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) size: usize,
-    /// At most 16.
     pub(crate) align: usize,
     pub(crate) description: u64,
 }
@@ -187,7 +186,7 @@ pub(crate) fn link<S: Surroundings>(
     let _inside = if Mutant::ExtensionUngated.is_on() { None } else { Some(S::enter(heap)?) };
     let block = S::allocate(heap, shape.block(), shape.block_align())?;
     let (size, description) = (shape.block() as u64, shape.description);
-    // SAFETY: a new block, large enough, which no other code knows of yet.
+    // SAFETY: a new block, large enough, which no other code knows of.
     unsafe {
         block.cast::<Header>().write(Header { next: AtomicU64::new(0), size, description });
         write(block.as_ptr().add(shape.offset()));
@@ -199,7 +198,7 @@ pub(crate) fn link<S: Surroundings>(
     match linked {
         Ok(_) if Mutant::ExtensionUnmarked.is_on() => {}
         Err(_) if Mutant::LoserKept.is_on() => {}
-        // SAFETY: the link lies in the value or in an extension of it.
+        // SAFETY: the link lies in the value or in its extension.
         Ok(_) => unsafe { S::stored(std::ptr::from_ref(slot).cast(), size_of::<AtomicU64>()) },
         // SAFETY: a block that nothing links to is still this function's.
         Err(_) => unsafe { S::free(address) },
@@ -220,8 +219,8 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
         }
         let block = S::allocate(into, size, align_of::<Header>())?;
         let fixed = size_of::<AtomicU64>();
-        // SAFETY: a new block, as large as the old one, whose bytes own nothing (3) and do not
-        // change but for the link (2).
+        // SAFETY: a new block, as large as the old one, whose bytes own nothing (3), and only whose
+        // link changes (2).
         unsafe {
             block.cast::<AtomicU64>().write(AtomicU64::new(0));
             std::ptr::copy_nonoverlapping(

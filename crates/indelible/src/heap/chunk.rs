@@ -2,9 +2,8 @@
 //!
 //! Invariants, of every [`ChunkRef`]:
 //!
-//! 1. It was found through the directory, and its magic and number were right.
-//! 2. `len` is the number of the chunk's pages that lie in the heap. Bits of `used` beyond it are
-//!    set.
+//! 1. It was found through the directory, with the right magic and number.
+//! 2. `len` pages of the chunk lie in the heap. Bits of `used` beyond are set.
 //! 3. Changes are made under the heap's lock.
 
 use super::error::{Result, damaged};

@@ -1,11 +1,10 @@
-//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB: an eighth of a
-//! block (or 15 bytes) is wasted at most. Larger blocks are whole pages.
+//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, which waste at
+//! most an eighth of a block (or 15 bytes). Larger blocks are whole pages.
 
 use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
 pub const SMALL_MAX: usize = 32 << 10;
 
-/// The class for `size` bytes, up to [`SMALL_MAX`].
 #[inline]
 pub fn class_of(size: usize) -> Option<usize> {
     if size <= TABLE_MAX {
@@ -45,10 +44,8 @@ pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
     (class_of(size)?..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
 }
 
-/// Layout of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes of a block.
     pub size: usize,
     pub count: usize,
     /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most
@@ -57,14 +54,14 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Offset of the allocation bytes in the span at `page`; varies against cache conflicts.
+    /// Varies against cache conflicts.
     pub fn allocation(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         size_of::<SpanHeader>() + 64 * (scattered as usize % places)
     }
 
-    /// `None` if not one block fits.
+    /// `None` if no block fits.
     pub const fn of(class: usize, pages: u64) -> Option<Geometry> {
         let size = size_of_class(class);
         let align = match 1 << size.trailing_zeros() {
@@ -86,7 +83,7 @@ impl Geometry {
     }
 }
 
-/// Pages for the next span of `class` after `have`.
+/// For the next span of `class` after `have` pages.
 pub fn span_pages(class: usize, have: usize) -> u64 {
     let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
     (least << have.min(6)).min(most)

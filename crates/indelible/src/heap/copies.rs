@@ -1,6 +1,5 @@
-//! Copies of a heap's pages, on which a change is made before it becomes words of a transaction.
-//! Access to a page without a copy fails, and the change is repeated with the page
-//! (`words/prepare.rs`).
+//! Copies of a heap's pages, on which a transaction's changes are made. Access to a page without a
+//! copy fails, and the change is repeated with the page (`words/prepare.rs`).
 
 use super::error::{Result, damaged};
 use super::layout::PAGE;

@@ -2,8 +2,8 @@
 //! cut waits until all have left.
 //!
 //! 1. A thread inside continues while a cut waits: it may need several locks.
-//! 2. A cut waits for a bounded time. A forgotten guard (`mem::forget`) never leaves: the cut
-//!    fails, and the gate opens again.
+//! 2. A cut waits for a bounded time. After a forgotten guard (`mem::forget`) the cut fails, and
+//!    the gate opens again.
 //! 3. The gate opens as soon as the cut's content is fixed. The next cut waits for the durable
 //!    write with the gate open, so that no thread waits at the gate for the medium.
 

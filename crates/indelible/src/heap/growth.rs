@@ -73,7 +73,7 @@ impl RawHeap {
     /// After an error the block is unchanged.
     ///
     /// # Safety
-    /// As for [`free`](RawHeap::free): if the block moved, the old one is free.
+    /// As for [`free`](RawHeap::free), of the block if it moved.
     pub(crate) unsafe fn realloc_in(
         &self,
         object: &impl Growable,
@@ -120,10 +120,10 @@ impl RawHeap {
         })?)
     }
 
-    /// `false`: this attachment's tables lack room, and the caller must open the heap anew.
+    /// `false`: this attachment's tables lack room, and the heap must be opened anew.
     ///
     /// # Safety
-    /// They are mapped.
+    /// The bytes are mapped.
     pub(crate) unsafe fn take_in(&self, len: usize) -> Result<bool> {
         if len > self.reach() {
             return Ok(false);

@@ -1,5 +1,5 @@
 //! The debug mode: guard bytes behind blocks, and a pattern in freed blocks, checked before reuse.
-//! Blocks of earlier attachments are not guarded.
+//! Earlier attachments' blocks are not guarded.
 
 use super::error::{HeapError, Result};
 use super::window::Window;

@@ -1,5 +1,5 @@
-//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares. Every field that changes is an
-//! atomic: stray stores may change it at any time.
+//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares. Fields that change are atomics:
+//! stray stores may change them at any time.
 
 pub use super::allocation;
 use crate::plain::Plain;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 pub const PAGE: u64 = 4096;
 pub const CHUNK_PAGES: u64 = 512;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PMO-HEAP");
-/// The format this code writes, and the newest it reads.
+/// The newest format, which this code writes.
 pub const VERSION: u32 = 1;
 pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"CHNK");
 pub const SPAN_MAGIC: u32 = u32::from_le_bytes(*b"SPAN");
@@ -164,9 +164,9 @@ pub struct RootRecord {
     pub reserved2: u64,
 }
 
-/// Bytes of the longest name of a root or type.
+/// Longest name of a root or type, in bytes.
 pub const NAME_MAX: usize = 255;
-/// Bytes of the longest description.
+/// Longest description, in bytes.
 pub const LAYOUT_MAX: usize = crate::types::MOST;
 /// Bit of `features`: roots may have several pages.
 pub const LONG_ROOTS: u32 = 1;
@@ -202,7 +202,7 @@ mod shared {
     macro_rules! shared {
         ($($ty:ty),*) => {
             $(
-                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above): every bit
+                // SAFETY: `repr(C)`, atomics only, without padding (asserted above): every bit
                 // pattern is a value.
                 unsafe impl Plain for $ty {
                     const SHARED: bool = true;

@@ -1,4 +1,4 @@
-//! Values that are never freed, but reused: references stay valid without counts.
+//! Values that are reused, never freed: references stay valid without counts.
 //!
 //! Invariant of [`Slot`]: (1) its pointer is null or came from a `&'static T`.
 

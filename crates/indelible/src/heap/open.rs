@@ -21,7 +21,7 @@ impl Heap {
         }
     }
 
-    /// Returns the object, with stores not yet psynced.
+    /// Returns the object, with unpsynced stores.
     #[must_use]
     pub fn into_object(self) -> Object {
         self.give_addresses();

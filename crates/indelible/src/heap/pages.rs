@@ -1,5 +1,5 @@
-//! Runs of whole pages: first fit by address among the chunks; neighbours merge, as free pages are
-//! bits. Blocks longer than a chunk begin at a chunk and end in one whose rest is divided.
+//! Runs of whole pages: first fit by address among the chunks; free pages are bits, so neighbours
+//! merge. Blocks longer than a chunk begin at a chunk and end in one whose rest is divided.
 //!
 //! Invariants:
 //!
@@ -96,7 +96,7 @@ impl Pages<'_, '_> {
         let virgin = number >= directory.frontier();
         let touched = if virgin { 0 } else { CHUNK_PAGES };
         let chunk = ChunkRef::create(directory.window, number, header, directory.len_of(number), touched)?;
-        // Only pages before the header were unused; they count as touched, no longer known to be
+        // Only pages before the header were unused; now they count as touched, not known to be
         // zero.
         if virgin {
             directory.set_frontier(number + 1);
@@ -206,7 +206,7 @@ impl Pages<'_, '_> {
 
     fn free_chunks(&mut self, first: u64, pages: u64) -> Result<()> {
         let (last, rest) = (first + pages / CHUNK_PAGES, pages % CHUNK_PAGES);
-        // The far end first, as it alone can be wrong.
+        // The far end first: it alone can be wrong.
         if rest > 0 && self.directory.get(last)? == Use::Body {
             self.directory.set(last, Use::Free)?;
             self.hint(last, CHUNK_PAGES - 1);

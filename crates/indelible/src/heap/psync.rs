@@ -1,5 +1,4 @@
-//! Makes a heap durable, alone, beside other threads, or with other objects; marks for explicit
-//! tracking.
+//! Makes a heap durable, alone, beside other threads, or with other objects.
 
 use super::writer::Heap;
 use crate::error::Result;
@@ -61,7 +60,7 @@ impl Heap {
     ///
     /// # Errors
     /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one
-    /// for all of [`PoolOptions::wait`](crate::PoolOptions::wait). Nothing was made durable then.
+    /// for all of [`PoolOptions::wait`](crate::PoolOptions::wait).
     pub fn psync_cut(&self) -> Result<()> {
         self.commit().wait()
     }

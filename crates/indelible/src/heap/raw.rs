@@ -1,4 +1,4 @@
-//! A heap in memory that another layer keeps attached: for the C interface and for `Heap`.
+//! A heap in memory that another layer keeps attached.
 
 #![allow(unsafe_code)]
 
@@ -45,15 +45,14 @@ impl HeapOptions {
     }
 
     /// Makes every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before
-    /// anything is durable, while the heap has addresses without meaning in the next run. For
-    /// debugging.
+    /// anything is durable, while the heap has addresses without meaning in the next run.
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
         self
     }
 
-    /// Grows a full heap's object by a quarter, or by as much as is needed; its address stays.
+    /// Grows a full heap's object by a quarter, or as much as needed, at the same address.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;
@@ -318,7 +317,7 @@ impl RawHeap {
         self.others.entry(&self.allocator.shared, index)
     }
 
-    /// Without a lock, if found at once: no thread changes the table meanwhile.
+    /// Without a lock, if found at once: no thread changes the table.
     #[inline]
     pub(crate) fn far_entry_near(&self, index: u32) -> Option<FarEntry> {
         self.others.entry_near(&self.allocator.shared, index)

@@ -11,7 +11,7 @@ use crate::error::{Cause, Result};
 use crate::object::ReadObject;
 use std::ptr::NonNull;
 
-/// A heap in an object attached for reading: finds roots and lists blocks.
+/// A heap in an object attached for reading.
 ///
 /// ```compile_fail
 /// # fn example(object: indelible::ReadObject) -> indelible::Result<()> {
@@ -40,8 +40,7 @@ impl ReadHeap {
             marks: None,
             reach: 0,
         };
-        // SAFETY: mapped until the object is dropped, after the heap; no thread writes to it
-        // meanwhile.
+        // SAFETY: mapped until the object is dropped, after the heap; no thread writes to it.
         match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
             Ok(raw) => Ok(ReadHeap {
                 raw,
@@ -60,7 +59,7 @@ impl ReadHeap {
     /// Bytes of a block.
     ///
     /// # Errors
-    /// `NotABlock`, `DoubleFree` for one that is free.
+    /// `NotABlock`, `DoubleFree` for a free one.
     pub fn usable_size(&self, block: *const u8) -> Result<usize> {
         self.done("inspect a block of", self.raw.usable_size(block.addr()))
     }

@@ -1,5 +1,5 @@
-//! The blocks that a root's value owns, found by its description, for programs that lack its type;
-//! or why they are unknown.
+//! The blocks that a root's value owns, found by its description, for programs without its type; or
+//! why they are unknown.
 
 use super::{Block, Heap, HeapError, HeapFinding, RawHeap, ReadHeap, Root};
 use crate::types::walk::{Memory, Visitor, Walk};

@@ -1,5 +1,5 @@
-//! The registry of attached heaps, by address. A heap is registered at each lookup by type, as it
-//! may have moved since; dropping it removes its entry.
+//! The registry of attached heaps, by address. Each lookup by type registers its heap, as it may
+//! have moved since; dropping it removes the entry.
 
 use std::cell::Cell;
 use std::sync::RwLock;

@@ -38,7 +38,7 @@ impl<'a> TypeInfo<'a> {
         TypeInfo { name, fingerprint: crate::types::fingerprint(description), layout: description }
     }
 
-    /// The layout for people: structs and enums with their fields.
+    /// The layout for people.
     #[must_use]
     pub fn lines(&self) -> String {
         lines(self.layout)
@@ -70,7 +70,7 @@ impl Root {
         TypeInfo { name: &self.type_name, fingerprint: self.fingerprint, layout: &self.layout }
     }
 
-    /// The layout for people: structs and enums with their fields.
+    /// The layout for people.
     #[must_use]
     pub fn lines(&self) -> String {
         lines(&self.layout)

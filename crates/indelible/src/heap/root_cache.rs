@@ -1,5 +1,4 @@
-//! Roots already compared with a type, by the hash of their names, so that a lookup compares only
-//! the name.
+//! Roots already compared with a type, by the hash of their names: a lookup compares only the name.
 //!
 //! Invariant: each is a root of the heap, as required by the type's description. Adding a root
 //! here, and removing one from the heap (which forgets all), happen under the lock.

@@ -1,5 +1,5 @@
 //! The blocks of roots, which are neither freed nor resized while a root leads to them. Read at the
-//! first free of a block, then updated with each change of a root.
+//! first free of a block, then kept up to date.
 
 use super::allocator::Allocator;
 use super::directory::Directory;

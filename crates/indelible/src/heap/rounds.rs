@@ -3,7 +3,7 @@
 //! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut
 //!    of the ticket's round.
 //! 2. One thread leads at a time, the first that waits. So cuts end in the order of their rounds,
-//!    and one that succeeds has all stores of the rounds before it, even if those failed.
+//!    and one that succeeds has all stores of the rounds before it, even failed ones.
 //! 3. A ticket waits only while a thread leads, and the end of a lead wakes it, also if the leader
 //!    panics: then another leads; or while one thread of its round watches for the others that are
 //!    [expected](indelible_store::company), no longer than these keep coming.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Rounds<E: Clone> {
     state: Mutex<State<E>>,
-    /// A round ended: an even one, an odd one. Threads of two rounds wait at a time.
+    /// An even round ended, or an odd one. Threads of two rounds wait at a time.
     ended: [Condvar; 2],
 }
 
@@ -82,11 +82,8 @@ impl<E: Clone> Rounds<E> {
     }
 
     /// `cut` makes all earlier stores durable; it is called if no other thread leads.
-    ///
-    /// # Errors
-    /// The failed cut's, for each ticket of its round.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        // Before the state is locked: dropping it locks the state.
+        // Before the state is locked: its drop locks the state.
         let _waits = Waits::begin(self, round);
         let mut state = self.lock();
         loop {
@@ -113,7 +110,7 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// Before leading, it lets all ready tasks pass once, so that they join its round.
+    /// Before leading, lets all ready tasks pass once, to join its round.
     pub(super) fn poll(
         &self,
         round: u64,
@@ -153,7 +150,7 @@ impl<E: Clone> Rounds<E> {
         state.joining += 1;
         state.led = true;
         state.company.close();
-        // A thread that waits alone expects no other.
+        // A lone waiting thread expects no other.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { rounds: self, round, begin, outcome: None };

@@ -1,16 +1,16 @@
 //! This process's view of a span: its blocks, allocation bytes, and owner thread. Only the
 //! allocation bytes in the object say which blocks are in use; `unused` is a copy for fast search,
-//! made anew whenever a span gets an owner.
+//! made anew for each owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
 //!
-//! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is
-//!    mapped; its header and allocation bytes were verified when it was adopted.
+//! 1. `allocations` points at `count` bytes, at most `SPAN_BLOCKS`, in a mapped window; its header
+//!    and allocation bytes were verified when it was adopted.
 //! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`,
 //!    `place`, `unheeded` and the links `next` and `prev`, and changes allocation bytes; except
 //!    that any thread may free a block that is in use.
 //! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it.
-//!    Blocks that others freed are not among them until the owner noticed.
+//!    Blocks freed by others are missing until the owner notices.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the
 //!    blocks that it must free before the span is empty, or gets its first free block.
 //! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by
@@ -194,8 +194,7 @@ impl Span {
     #[inline]
     pub(super) fn allocation(&self, block: usize) -> &AtomicU8 {
         debug_assert!(block < self.count());
-        // SAFETY: one of the allocation bytes (1): callers have the number from `block`, `claim` or
-        // `count`.
+        // SAFETY: an allocation byte (1): callers have the number from `block`, `claim` or `count`.
         unsafe { &*self.allocations.load(Relaxed).add(block) }
     }
 
@@ -367,8 +366,8 @@ impl Span {
 #[inline]
 fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no
-    // more than delta, which is below 2^20, is none; one of a byte is the reciprocal. The quotient
-    // grows with delta and is `count` behind the last block: no other delta passes.
+    // more than delta, below 2^20, is none; one of a byte is the reciprocal. The quotient grows
+    // with delta and is `count` behind the last block: no other delta passes.
     let product = u128::from(delta) * u128::from(reciprocal);
     let (block, fraction) = ((product >> 64) as u64, product as u64);
     (block < count && fraction < reciprocal).then_some(block as usize)

@@ -1,7 +1,7 @@
-//! State that an attachment's threads share: known spans, pages, owners. All in memory alone; spans
-//! become known as they are met.
+//! State that an attachment's threads share: known spans, pages, owners. Spans become known as they
+//! are met.
 //!
-//! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
+//! Lock order: `inner`, then the guard's; never the object's own lock below them.
 
 use super::cache::{self, Cache};
 use super::class::{fewest_pages, span_pages};

@@ -1,6 +1,6 @@
 //! Addresses in an object without meaning in the next run: of the program, its libraries, its
-//! memory, other objects. Aligned words of blocks in use, or of the whole object without a heap,
-//! are searched.
+//! memory, other objects. Searches aligned words of blocks in use, or of the whole object without a
+//! heap.
 
 #![allow(unsafe_code)]
 
@@ -64,7 +64,7 @@ pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     }
 }
 
-/// By offset; without a heap all bytes are searched.
+/// By offset.
 ///
 /// # Safety
 /// The object is mapped there until this returns.
@@ -86,7 +86,7 @@ pub(crate) unsafe fn search(
             debug_assert!(at >= base.addr() && at + 8 <= base.addr() + len);
             let word = base.wrapping_add(at - base.addr()).cast_mut().cast::<u64>();
             // SAFETY: blocks lie in the object, at multiples of 16; the caller's promise. Another
-            // thread may be storing the word.
+            // thread may store the word.
             let target = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed);
             let Some((into, name)) = surroundings.find(target) else { continue };
             let place = place(at, &roots).unwrap_or_else(|| format!("{what} of {size} bytes"));
@@ -107,7 +107,7 @@ fn place(address: usize, roots: &[Root]) -> Option<String> {
 
 impl Object {
     /// The addresses without meaning in the next run, by offset: of the program, its libraries and
-    /// memory, and of other objects. A number that looks like such an address counts.
+    /// memory, and of other objects. A number that looks like one counts.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -125,7 +125,7 @@ impl Object {
     /// `Damaged` if the heap is; `Unsupported` without `/proc/self/maps`.
     pub fn stray_pointers(&mut self) -> Result<Vec<StrayPointer>> {
         let extent = Extent { writable: false, marks: None, reach: 0, ..extent(self) };
-        // SAFETY: mapped as long as the object is borrowed, and no thread stores to it meanwhile.
+        // SAFETY: mapped as long as the object is borrowed; no thread stores to it.
         let heap = match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
             Ok(heap) => Some(heap),
             Err(HeapError::NotAHeap) => None,

@@ -88,8 +88,8 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
         let (into, name) = match name.as_str() {
             "[stack]" => (Outside::Stack, ""),
             "[heap]" => (Outside::Memory, ""),
-            // Zero-initialized static variables lie behind the file's own, up to the end of their
-            // segment.
+            // Zero-initialized static variables lie behind the file's own, up to their segment's
+            // end.
             "" => match all.last() {
                 Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
                     if before.end == range.start =>

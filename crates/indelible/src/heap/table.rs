@@ -1,6 +1,6 @@
-//! The table of a heap's pages, as long as the heap may become; only its used part is memory.
+//! The table of a heap's pages, as long as the heap may become; only its used part takes memory.
 //!
-//! Invariant: (1) `first` leads to `len` slots, in memory that is the table's as long as it lives.
+//! Invariant: (1) `first` leads to `len` slots, in memory that the table owns.
 
 #![allow(unsafe_code)]
 
@@ -45,8 +45,8 @@ impl Deref for Table {
 
     #[inline]
     fn deref(&self) -> &[Slot<Span>] {
-        // SAFETY: (1); a slot is an atomic pointer, of the size and alignment of a usize, and zeros
-        // are null.
+        // SAFETY: (1); a slot is an atomic pointer, with the size and alignment of a usize, and
+        // zeros are null.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }

@@ -66,7 +66,7 @@ impl Heap {
         self.cut(others)
     }
 
-    /// A thread with a lock of the heap would wait for itself, and a fork for its parent's threads.
+    /// A thread with a lock of the heap would wait for itself, a fork for its parent's threads.
     fn may_wait(&self) -> Result<()> {
         if self.raw.is_inside() {
             return Err(self.error("psync", HeapError::Inside));
@@ -79,13 +79,13 @@ impl Ticket<'_> {
     /// Returns when everything stored before the [`commit`](Heap::commit) is durable.
     ///
     /// # Errors
-    /// As for [`Heap::psync_cut`]. A failed durable write is the error of each of its tickets.
+    /// As for [`Heap::psync_cut`]. Each ticket of a failed durable write has its error.
     pub fn wait(self) -> Result<()> {
         self.heap.may_wait()?;
         self.heap.rounds.wait(self.round, || self.heap.cut(&mut Unknown))
     }
 
-    /// Whether everything stored before is known to be durable, without waiting.
+    /// Whether everything stored before is known to be durable.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         matches!(self.heap.rounds.outcome(self.round), Some(Ok(())))

@@ -28,8 +28,8 @@ impl Visitor for Wrong {
 }
 
 impl ReadHeap {
-    /// The roots, and whether `changed` returns true for a range of one of their values. For tools;
-    /// not part of the stable interface.
+    /// The roots, and whether `changed` returns true for a range of one of their values. Not part
+    /// of the stable interface.
     ///
     /// # Errors
     /// `Damaged`.

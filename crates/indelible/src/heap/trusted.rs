@@ -10,7 +10,7 @@ pub(crate) struct Trusted(Mutex<Which>);
 enum Which {
     All,
     These(BTreeSet<String>),
-    /// Anything may have stored the contents, with the heap's own data: no root may be made.
+    /// Anything may have stored the contents and the heap's own data: no root may be made.
     None,
 }
 

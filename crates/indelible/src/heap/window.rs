@@ -26,7 +26,7 @@ pub(super) struct Window {
     copies: Option<Arc<Copies>>,
 }
 
-// SAFETY: access goes through atomics (2), or by copies of bytes that the heap's lock guards.
+// SAFETY: access goes through atomics (2), or copies of bytes that the heap's lock guards.
 unsafe impl Send for Window {}
 // SAFETY: as above.
 unsafe impl Sync for Window {}
@@ -119,7 +119,7 @@ impl Window {
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let at = self.within(offset, bytes.len())?;
         debug_assert!(self.writable, "the heap asks first");
-        // SAFETY: as for `read`; free or the heap's own, so that there are no references to it.
+        // SAFETY: as for `read`; free or the heap's own, without references to it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
         self.mark_dirty(offset, bytes.len());
         Ok(())

@@ -125,11 +125,11 @@ impl Heap {
         result.map_err(|error| self.error(operation, error))
     }
 
-    /// Frees a block. [`remove_root`](Heap::remove_root) must come first for a root's block.
+    /// Frees a block; a root's block only after [`remove_root`](Heap::remove_root).
     ///
     /// # Errors
-    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a
-    /// root: nothing was changed.
+    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for a root's block:
+    /// nothing changed.
     ///
     /// # Safety
     /// The block is the caller's, and not used any more.
@@ -169,8 +169,8 @@ impl Heap {
     ///
     /// # Safety
     /// Code that finds the root by its type uses the bytes as such. If that is a type of this
-    /// crate, or one that is [`Persist`](crate::Persist): the bytes are a block of this heap, which
-    /// holds a value of the type, both the root's alone from now on.
+    /// crate, or is [`Persist`](crate::Persist): the bytes are a block of this heap, which holds a
+    /// value of the type, both the root's alone from now on.
     pub unsafe fn create_root(
         &self,
         name: &str,
@@ -213,7 +213,7 @@ impl Heap {
     ///
     /// # Safety
     /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value
-    /// of its type, whose blocks are its own: no two values have a block in common.
+    /// of its type, whose blocks are its own: no two values share a block.
     pub unsafe fn trust(&mut self) {
         self.object.adopt();
         self.trusted.all();

@@ -1,8 +1,8 @@
-//! A log read in place, beside its writer, without extra space.
+//! A log read in place, beside its writer.
 //!
 //! Invariants:
-//! 1. A psync that has `newest` as its header is durable. No later psync changes the records before
-//!    its end.
+//! 1. A psync with `newest` as its header is durable. No later psync changes the records before its
+//!    end.
 //! 2. Those records lie in place, with the lines of `ahead` laid over them in their order.
 
 use super::format::{HEADER, Header};
@@ -99,7 +99,7 @@ impl Beside {
         if !self.place.read(0, &mut first[..len])? || self.look()?.is_none() {
             return Ok(false);
         }
-        // The header in place is the shown psync's, unless a later psync stored another.
+        // The header in place is the shown psync's, unless a later one stored another.
         if !has_header(&self.ahead) {
             self.newest = self.decode(&first[..len])?;
         }

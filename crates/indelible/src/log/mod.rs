@@ -1,5 +1,5 @@
 //! Logs in objects (S2.21, S2.27): appended records, durable at the next psync; and queue messages
-//! that are acknowledged once logged (FORMAT.md, section 13).
+//! acknowledged once logged (FORMAT.md, section 13).
 
 mod beside;
 mod format;

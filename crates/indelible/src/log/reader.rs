@@ -35,7 +35,7 @@ pub struct LogRecord {
 
 impl Pool {
     /// Attaches the log `name` for reading from its first record, beside a writer. In a read-only
-    /// pool the log is [locked](LogReader::is_locked) against appends instead.
+    /// pool the log is [locked](LogReader::is_locked) against appends.
     ///
     /// # Errors
     /// `RootType`: the object holds something else. `NotFound`, `WrongKey`, `Damaged`.

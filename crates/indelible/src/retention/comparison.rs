@@ -5,7 +5,7 @@ use crate::types::{Description, Relation, own};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Comparison {
-    /// The program can use the root as it is.
+    /// The program can use the root as is.
     Same,
     /// The program's type only adds fields behind the last ones of structs, or variants behind the
     /// last ones of enums: this is the first.

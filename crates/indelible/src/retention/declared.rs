@@ -1,4 +1,4 @@
-//! The types of a program's roots as text, for tools without these types.
+//! The types of a program's roots as text, for tools without them.
 
 use crate::collections::RootTypes;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! Released layouts of extendible structs, in a file that is committed with the program: a line per
-//! struct and per extension. Further extensions may be appended, but lines never change.
+//! Released layouts of extendible structs, in a file committed with the program: a line per struct
+//! and per extension. Further extensions may be appended, but lines never change.
 
 use crate::collections::{Describing, Extendible};
 use crate::types::Description;
@@ -31,7 +31,7 @@ use std::{fs, io};
 /// # Ok::<(), indelible::retention::LayoutError>(())
 /// ```
 ///
-/// A field or extension that was moved, changed or removed fails both, by name.
+/// A moved, changed or removed field or extension fails both, by name.
 #[derive(Debug)]
 pub struct LayoutLock {
     path: PathBuf,

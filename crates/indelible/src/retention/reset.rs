@@ -81,7 +81,7 @@ impl fmt::Display for Reset {
 
 impl ReadHeap {
     /// The blocks that a reset of the root `name` would free
-    /// ([`RootFrom::or_reset`](super::RootFrom::or_reset)). Changes nothing.
+    /// ([`RootFrom::or_reset`](super::RootFrom::or_reset)).
     ///
     /// # Errors
     /// `RootMissing`; as for [`OrReset::or_insert_with`](super::OrReset::or_insert_with) if it

@@ -48,9 +48,9 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// A converter makes the new value beside the old one, so that an error, a panic or a full heap
-    /// leaves the old value unchanged. Then the new value takes the root, and the old one is
-    /// dropped with its blocks. The next psync makes all of it durable atomically.
+    /// A converter makes the new value beside the old one; an error, a panic or a full heap leaves
+    /// the old value unchanged. Then the new value takes the root, and the old one is dropped with
+    /// its blocks. The next psync makes all of it durable atomically.
     ///
     /// Converters form a chain, from the oldest known version to the program's; the heap's
     /// fingerprint selects the begin. A missing link does not compile:

@@ -77,13 +77,12 @@ impl Heap {
     /// ```
     ///
     /// At any psync the root is the old vector, a [`Migrating`] with the whole old vector, or the
-    /// new one. The heap needs room for both. The last step drops the old vector.
+    /// new one. The heap needs room for both.
     ///
     /// # Errors
     /// `RootMissing`; `RootType`: the root is neither of the vectors, nor between them; the
-    /// converter's error as for [`RootFrom::open`](super::RootFrom::open): earlier elements are
-    /// converted, and the migration can continue, or be [abandoned](Heap::abandon_migration);
-    /// `HeapFull`, `Untrusted`, `Damaged`.
+    /// converter's error as for [`RootFrom::open`](super::RootFrom::open): the migration can
+    /// continue, or be [abandoned](Heap::abandon_migration); `HeapFull`, `Untrusted`, `Damaged`.
     pub fn migrate_vec<'h, Old, New>(
         &'h mut self,
         name: &str,
@@ -109,7 +108,7 @@ impl Heap {
     }
 
     /// As [`migrate_vec`](Heap::migrate_vec), for maps, perhaps of different kinds. Each step walks
-    /// the converted pairs to its start, so steps should not be small.
+    /// the converted pairs to its start: steps should not be small.
     ///
     /// # Errors
     /// As for [`migrate_vec`](Heap::migrate_vec); `RootType`: two pairs have the same new key.
@@ -138,8 +137,7 @@ impl Heap {
         })
     }
 
-    /// Abandons a migration: the root is the old container again, and the converted part is
-    /// dropped.
+    /// Abandons a migration: the root is the old container again; the converted part is dropped.
     ///
     /// # Errors
     /// `RootMissing`; `RootType`: no migration from `Old` to `New` is under way; `HeapFull`,

@@ -1,6 +1,5 @@
-//! Versions of a type, each converted from the one before. The chain is a type, so that a converter
-//! from the wrong version does not compile. A root is matched against versions from the chain's
-//! end.
+//! Versions of a type, each converted from the one before. The chain is a type: a converter from
+//! the wrong version does not compile. A root is matched against versions from the chain's end.
 
 use crate::collections::{Described, Describing, HeapRef, OldValue, Persist, RootValue};
 use crate::error::{Cause, Error, Result};

@@ -10,12 +10,11 @@ use indelible_store::Mutant;
 use std::hint::spin_loop;
 use std::time::Duration;
 
-/// Then the producer's life is checked.
 const SPINS: usize = 200;
 
-/// Takes messages out of a [`Queue`]: [`receive`](Self::receive) takes one at once;
-/// [`look`](Self::look) at several, then [`release`](Self::release) them, to act on messages before
-/// they are gone.
+/// Takes messages out of a [`Queue`]: [`receive`](Self::receive) takes one; [`look`](Self::look)
+/// reads several, and [`release`](Self::release) takes them, so that the caller can act on messages
+/// before they are gone.
 pub struct Consumer {
     queue: Queue,
     head: u64,

@@ -65,8 +65,7 @@ fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &Ato
 }
 
 impl Event {
-    /// Resets the descriptor; returns the number of changes that the thread saw since the last
-    /// call.
+    /// Resets the descriptor; returns the number of changes seen since the last call.
     ///
     /// # Errors
     /// `Gone`: the object's memory was truncated. `Io`.

@@ -3,7 +3,7 @@
 //!
 //! In words of 8 bytes: a line of description; a line each for tail, head, and the two bells; from
 //! [`STATES`] a word per slot; then the messages, each in lines of its own. The description is read
-//! once, so later scribbles there do no harm.
+//! once: later scribbles there do no harm.
 
 use crate::error::{Error, QueueMisfit, Result, SharedError};
 
@@ -31,7 +31,7 @@ pub struct QueueOptions {
     pub kind: QueueKind,
     /// Messages at most: a power of two.
     pub slots: usize,
-    /// Bytes of the longest message. Each slot reserves so many, in lines of 64.
+    /// Bytes of the longest message. Each slot reserves as many, in lines of 64.
     pub most: usize,
 }
 

@@ -125,7 +125,7 @@ impl Memory {
     pub(super) fn words(&self) -> &[AtomicU64] {
         let words = self.mapping.base().cast::<AtomicU64>();
         // SAFETY: mapped as long as `self` is, accessed as atomics alone (1); a page that is gone
-        // is replaced where it is touched (4).
+        // is replaced on touch (4).
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 

@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 /// An attached object of the class [`Shared`](crate::Class::Shared): memory that any number of
 /// processes map at the same address, with words to wait for, and queues. Nothing in it becomes
-/// durable. Its contents stay while the machine runs, even without attachments. Clones are the same
-/// attachment.
+/// durable; its contents stay while the machine runs. Clones are the same attachment.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -35,7 +34,7 @@ impl Pool {
     /// `ClassMismatch`; `VolatileGone`: the machine was restarted since its creation; `Gone`: its
     /// users see another `/dev/shm`, as in another container; `NoSpace`: no memory for it;
     /// `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: the
-    /// memory is another user's; only processes of one user share an object.
+    /// memory is another user's.
     pub fn attach_shared(&self, name: &str) -> Result<SharedObject> {
         self.attach_shared_with_key(name, b"")
     }

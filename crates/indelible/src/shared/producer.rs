@@ -20,7 +20,7 @@ impl Queue {
     /// A producer; in a one-producer queue the only one until its drop or its process's death.
     ///
     /// # Errors
-    /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
+    /// `Held`: a one-producer queue has one. `Damaged`, `Gone`, `Forked`.
     pub fn producer(&self) -> Result<Producer> {
         let made = self.memory.check().and_then(|()| Producer::new(self));
         made.map_err(|cause| error(&self.memory, "put messages into", cause))

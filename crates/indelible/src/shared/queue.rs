@@ -71,7 +71,7 @@ impl SharedObject {
 
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
-    // The first word is stored last, so it is loaded first.
+    // The first word is stored last, so loaded first.
     let found = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Acquire));
     memory.check()?;
     Ok(found)

@@ -3,8 +3,8 @@
 //!
 //! *Many producers.* Each slot has a word: phase, lap, and its writer's number or the message's
 //! length. A producer claims the slot at the tail by changing its word from free to writing with
-//! its own number; then any thread may advance the tail. If it dies, the consumer finds its number
-//! and skips the slot.
+//! its own number; then any thread may advance the tail. If the producer dies, the consumer finds
+//! its number and skips the slot.
 //!
 //! *One producer.* The tail moves after the message is stored; a slot's word is the length.
 //!

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 pub(super) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     const { frozen::<T>() };
-    // SAFETY: without padding, and nothing in it changes while it is borrowed (`Plain`, `frozen`).
+    // SAFETY: without padding, and unchanged while it is borrowed (`Plain`, `frozen`).
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 

@@ -32,8 +32,7 @@ impl<'s, T> At<'s, T> {
         At { space: self.space, home: self.home, value }
     }
 
-    /// A part of this value, such as a field, from which its pointers can be followed. `None`: not
-    /// a part.
+    /// A part of this value, such as a field. `None`: not a part.
     ///
     /// ```
     /// # use indelible::{At, Far};

@@ -12,7 +12,7 @@ pub(super) struct Attached {
     pub(super) links: Links,
     entries: Vec<Asked>,
     recent: Recent,
-    /// Bytes at the last look; a heap may have more by now.
+    /// At the last look; a heap may have more by now.
     pub(super) range: Range,
 }
 

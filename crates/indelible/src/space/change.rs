@@ -21,8 +21,8 @@ fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<
 }
 
 impl Space {
-    /// A pointer in the object `home` to the target of `pointer` in the object `target`: direct, or
-    /// through an entry of `home` that is found or added. `target` need not be in the space.
+    /// A pointer in the object `home` to the target of `pointer` in the object `target`, which need
+    /// not be in the space: direct, or through an entry of `home` that is found or added.
     ///
     /// # Errors
     /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is
@@ -183,11 +183,10 @@ impl Space {
     /// # Errors
     /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask
     /// for stores, or the object is attached for reading ([`upgrade`](Space::upgrade)).
-    /// `NotABlock`, `BadSize`: it does not lie in one block of the heap.
+    /// `NotABlock`, `BadSize`: it does not lie in one block.
     pub fn get_mut<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<&mut T> {
         let (attached, range, offset) = self.stored(home, pointer, 1)?;
-        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space
-        // is borrowed exclusively.
+        // SAFETY: as for `create_zeroed`.
         let found = unsafe { range.value_mut(offset) };
         found.map_err(|why| Space::no_value::<T>(attached, attached, offset, why))
     }
@@ -245,8 +244,8 @@ impl Space {
         attached.expect_block(offset, size, STORE)
     }
 
-    /// Frees the block of a pointer in the object `home`. Other pointers to it dangle: they lead to
-    /// the block's next contents.
+    /// Frees the block of a pointer in the object `home`. Other pointers to it lead to the block's
+    /// next contents.
     ///
     /// # Errors
     /// As for [`get_mut`](Space::get_mut); `NotABlock`: not a block's first byte; `RootExists`: a
@@ -260,8 +259,8 @@ impl Space {
         let address = range.base() + offset as usize;
         attached.freeing();
         let heap = attached.free_heap_mut(STORE)?;
-        // SAFETY: a block of an object in which nothing owns a block but its root; the space is
-        // borrowed exclusively.
+        // SAFETY: a block of an object in which only its root owns a block; the space is borrowed
+        // exclusively.
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
@@ -321,7 +320,7 @@ impl Space {
     }
 
     /// Makes all stores to the space's objects durable: atomically per pool, the pools in the order
-    /// of their first objects: psync targets first.
+    /// of their first objects.
     ///
     /// # Errors
     /// As for [`psync_all`](crate::psync_all): earlier pools have their psync.

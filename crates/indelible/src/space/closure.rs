@@ -91,7 +91,7 @@ impl Space {
     /// space has it.
     ///
     /// # Errors
-    /// `Dangling`: the object itself is in none of the pools. `Damaged`: its heap is.
+    /// `Dangling`: no pool has the object itself. `Damaged`: its heap is.
     pub fn dangling(&mut self, id: &[u8; 16]) -> Result<Vec<Dangling>> {
         self.attach_read(id)?;
         let pointers = match &mut self.here_mut(id, "check")?.content {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) type Ids = HashMap<[u8; 16], u32, Keys>;
 
-/// Secret, so that no attacker can choose colliding IDs.
+/// Secret: no attacker can choose colliding IDs.
 #[derive(Clone)]
 pub(super) struct Keys([u64; 2]);
 
@@ -47,7 +47,6 @@ impl Hasher for Mixed {
     }
 
     fn write_usize(&mut self, _: usize) {
-        // The constant length of an ID.
     }
 
     fn finish(&self) -> u64 {

@@ -26,7 +26,7 @@ impl Link {
     }
 }
 
-/// If two threads resolve one entry, either result is as good.
+/// If two threads resolve one entry, either result will do.
 pub(super) struct Links {
     near: Box<[AtomicU64; NEAR]>,
     pieces: [OnceLock<Box<[AtomicU64]>>; PIECES],

@@ -127,10 +127,10 @@ impl<'s, K: Plain, V: Plain> At<'s, FarMap<K, V>> {
         self.follow(self.slots)?.map_or(Ok(&[]), |first| first.slice(self.room as usize))
     }
 
-    /// The value of a key, from which its pointers can be followed.
+    /// The value of a key.
     ///
     /// # Errors
-    /// `Dangling`: the table does not lie in the object, which is damaged.
+    /// `Dangling`: the table lies outside the object, which is damaged.
     pub fn find(&self, key: &K) -> Result<Option<At<'s, V>>>
     where
         K: StableHash + PartialEq,
@@ -140,7 +140,7 @@ impl<'s, K: Plain, V: Plain> At<'s, FarMap<K, V>> {
         Ok(found.map(|index| self.beside(&slots[index].value)))
     }
 
-    /// All keys with their values, in no particular order.
+    /// All keys with their values, unordered.
     ///
     /// # Errors
     /// As for [`find`](At::find).

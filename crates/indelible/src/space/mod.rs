@@ -93,7 +93,7 @@ pub struct Space {
     resolvers: BTreeMap<String, Box<dyn Resolver>>,
     grants: Option<Grants>,
     attached: Slots<Attached>,
-    /// Objects are attached under this lock, so that none is attached twice.
+    /// Objects are attached under this lock: none is attached twice.
     numbers: Mutex<Ids>,
 }
 
@@ -214,7 +214,7 @@ impl Space {
     /// the heap.
     ///
     /// # Errors
-    /// `Exists`: the object is in the space already. The heap is dropped. `Damaged`.
+    /// `Exists`: the object is in the space already. `Damaged`.
     pub fn insert(&mut self, heap: Heap) -> Result<[u8; 16]> {
         let attached = Attached::writing(heap)?;
         let id = attached.id;

@@ -75,8 +75,8 @@ impl Range {
     }
 
     /// # Safety
-    /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an
-    /// object that is attached for writing.
+    /// The space is borrowed exclusively for `'s`; the value lies in a block as in (3), of an
+    /// object attached for writing.
     pub(super) unsafe fn value_mut<'s, T: Plain>(self, offset: u64) -> Result<&'s mut T, NoValue> {
         const { frozen::<T>() };
         let mut at = self.find::<T>(offset, 1)?;

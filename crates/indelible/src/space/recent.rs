@@ -2,8 +2,8 @@
 //! pages around them.
 //!
 //! Invariants, of an object whose heap is used by its space alone:
-//! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last
-//!    psync of the object.
+//! 1. Kept bytes lie in one block in use, and were marked as stored to since the object's last
+//!    psync.
 //! 2. `pages` is a block in use that has pages of its own, or empty.
 //!
 //! So everything is [forgotten](Recent::forget) before a block is freed, and before anything that

@@ -4,7 +4,7 @@ use crate::far::Far;
 use crate::plain::Plain;
 use indelible_derive::{Persist, Plain};
 
-/// A vector of plain values in a block of its object. It has no addresses, so that it may lie in
+/// A vector of plain values in a block of its object. Without addresses, it may lie in
 /// position-independent objects, in a struct or as a root.
 ///
 /// Read by [`At`], store by the [`Space`]: both know the object. `FarVec<u8>` is text of any
@@ -79,7 +79,7 @@ impl<'s, T: Plain> At<'s, FarVec<T>> {
     /// The values.
     ///
     /// # Errors
-    /// `Dangling`: they do not lie in the object, which is damaged.
+    /// `Dangling`: they lie outside the object, which is damaged.
     pub fn values(&self) -> Result<&'s [T]> {
         match self.is_empty() {
             true => Ok(&[]),

@@ -8,7 +8,7 @@ use crate::far::Far;
 use crate::plain::Plain;
 use std::fmt;
 
-/// An object of a [`Space`], looked up once by [`Space::home`] to follow many pointers from it.
+/// An object of a [`Space`], looked up once by [`Space::home`] to follow many pointers.
 #[derive(Clone, Copy)]
 pub struct Home<'s> {
     space: &'s Space,
@@ -79,8 +79,7 @@ impl<'s> Home<'s> {
 }
 
 impl<'s> Way<'s> {
-    /// The target of a pointer through this entry. Pointers through others are followed as by
-    /// [`Home::get`].
+    /// The target of a pointer through this entry; other pointers are followed as by [`Home::get`].
     ///
     /// # Errors
     /// As for [`Space::get`].

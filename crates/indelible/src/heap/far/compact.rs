@@ -1,6 +1,6 @@
 //! A heap's far pointers, found by its roots' descriptions; unneeded entries.
 //!
-//! An entry may only go if no pointer needs it: an undescribed block may have an unseen pointer, so
+//! An entry may only go if no pointer needs it. An undescribed block may have an unseen pointer, so
 //! all of the heap must be described (`heap/rebase`).
 
 use super::super::audit::{Index, shown, sound};
@@ -64,7 +64,7 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
-    /// In words beside described values: of an array only the first value is described.
+    /// In words beside described values: only an array's first value is described.
     pub(super) beside: HashSet<u32>,
 }
 

@@ -15,7 +15,7 @@ const PAGES: usize = 4;
 
 impl Heap {
     /// Number of the entry in this object's table of other objects, added if missing. Pointers
-    /// through it are [`Far::new(number, offset)`](crate::Far::new); the next psync makes the entry
+    /// through it are [`Far::new(number, offset)`](crate::Far::new); the next psync makes it
     /// durable.
     ///
     /// ```
@@ -36,8 +36,7 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `HeapFull`: no room, or 16,777,215 entries are in use. `BadName`. `Damaged`. No entry was
-    /// added.
+    /// `HeapFull`: no room, or 16,777,215 entries are in use. `BadName`. `Damaged`.
     pub fn far_index(&self, entry: &FarEntry) -> Result<u32> {
         self.with_room(|heap| heap.far_index(entry), "add an entry for another object to")
     }
@@ -90,8 +89,7 @@ impl Heap {
     /// Removes entries that no pointer in the heap needs.
     ///
     /// # Errors
-    /// `Unsuitable`: there may be unseen pointers, as a root or some block is undescribed.
-    /// `Damaged`. Nothing changed.
+    /// `Unsuitable`: there may be unseen pointers, as a root or block is undescribed. `Damaged`.
     pub fn compact_far(&mut self) -> Result<Compacted> {
         const COMPACT: &str = "compact the entries for other objects of";
         let Pointers { all, unseen, beside } = self.all_pointers()?;

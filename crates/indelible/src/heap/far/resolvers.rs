@@ -1,4 +1,4 @@
-//! The resolvers that are built in (S2.11).
+//! The built-in resolvers (S2.11).
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::far::FarTarget;

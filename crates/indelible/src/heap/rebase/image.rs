@@ -28,7 +28,7 @@ impl Image {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };
         let addr = mmap::addresses(len).map_err(failed)?;
-        // SAFETY: the mapping was made just now, and no other code knows of it.
+        // SAFETY: a new mapping that no other code knows of.
         unsafe { mmap::protect(addr, len, Protection::ReadWrite) }.map_err(failed)?;
         let at = NonNull::new(std::ptr::with_exposed_provenance_mut(addr)).unwrap_or(NonNull::dangling());
         Ok(Image { at, len })

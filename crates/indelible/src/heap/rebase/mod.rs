@@ -45,7 +45,7 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to). `Unsuitable`: not all pointers are known, or one leads
-    /// out of the object. `Damaged`: the heap is. `NoAddresses`. Nothing happened.
+    /// out of the object. `Damaged`: the heap is. `NoAddresses`.
     pub fn copy_rebased(
         &self,
         name: &str,
@@ -73,7 +73,7 @@ impl Pool {
     }
 
     /// Adjusts the pointers of an object that comes to a pool with its bytes from the address in
-    /// `kept`. For tools; not part of the stable interface.
+    /// `kept`. Not part of the stable interface.
     ///
     /// # Errors
     /// As for [`copy_rebased`](Pool::copy_rebased): the object is unchanged, or must not be

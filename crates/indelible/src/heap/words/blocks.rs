@@ -24,9 +24,6 @@ enum Block {
 
 impl WordHeap {
     /// `align`: at most a page.
-    ///
-    /// # Errors
-    /// A conflict; `Full`, `Damaged`.
     pub(crate) fn allocate(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         match aligned_class(size.max(1), align) {
             Some(class) if size <= SMALL_MAX => self.small(words, class),
@@ -34,7 +31,7 @@ impl WordHeap {
         }
     }
 
-    /// Without room, again with the object's new bytes, or the pages of empty spans.
+    /// Without room, retries with the object's new bytes, or the pages of empty spans.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,
@@ -109,7 +106,7 @@ impl WordHeap {
         let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));
         let Some(number) = self.hints.unseen(chunks) else { return Ok(false) };
         for (page, entry) in spans(&mut seen, number)? {
-            // A concurrent change looks like damage; the transaction will meet real damage.
+            // A concurrent change looks like damage; the transaction meets real damage.
             let Ok(span) = WordSpan::open(&mut seen, page, entry) else { continue };
             if span.free_block(&mut seen, 0)?.is_some() {
                 self.hints.offer(span.class, page);
@@ -173,9 +170,6 @@ impl WordHeap {
     }
 
     /// Frees the block at this address, if the transaction commits.
-    ///
-    /// # Errors
-    /// A conflict; `Foreign`, `Interior`, `DoubleFree`, `RootBlock`: nothing is freed. `Damaged`.
     pub(crate) fn free(&self, words: &mut impl Words, address: u64) -> Result<(), Cause> {
         let block = self.block(words, address)?;
         let (start, size) = match &block {
@@ -194,9 +188,6 @@ impl WordHeap {
     }
 
     /// Bytes of the block in use at this address.
-    ///
-    /// # Errors
-    /// As for [`free`](WordHeap::free).
     pub(crate) fn size_of(&self, words: &mut impl Words, address: u64) -> Result<u64, Cause> {
         Ok(match self.block(words, address)? {
             Block::Small(span, _) => span.size,

@@ -1,7 +1,6 @@
 //! Hints for free blocks and roots, which a transaction verifies. No root is missing.
 //!
-//! Threads start at different places, so that their transactions seldom meet in a line of
-//! allocation bytes.
+//! Threads start at different places: their transactions seldom meet in a line of allocation bytes.
 
 use crate::heap::layout::CLASSES;
 use std::collections::BTreeSet;

@@ -26,12 +26,8 @@ pub(crate) trait Words {
     /// A conflict; `Damaged` beyond the end of the object.
     fn load(&mut self, offset: u64) -> Result<u64, Cause>;
 
-    /// # Errors
-    /// As for [`load`](Words::load).
     fn store(&mut self, offset: u64, value: u64) -> Result<(), Cause>;
 
-    /// # Errors
-    /// As for [`load`](Words::load).
     fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause>;
 
     /// The word in memory now, with the transaction's own changes, which does not rely on it; 0

@@ -6,8 +6,7 @@ use crate::heap::directory::Directory;
 use crate::heap::layout::PAGE;
 
 impl WordHeap {
-    /// # Errors
-    /// `Needs`: something beyond is in use, and the caller must drop the change. `Damaged`.
+    /// `Needs`: something beyond is in use, and the change must be dropped.
     pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {
         let pages = size / PAGE;
         if self.prepare(words, |window| Directory::open(&window)?.end())? > pages {
