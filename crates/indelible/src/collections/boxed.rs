@@ -200,7 +200,7 @@ unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
 }
 
 /// # Safety
-/// The address is that of a box that is not used any more.
+/// A box that is not used any more.
 unsafe fn end<'h, T: Persist<'h>>(at: usize) {
     finally(
         // SAFETY: the caller's promise.

@@ -78,7 +78,6 @@ impl Surroundings for Borrowed {
     }
 }
 
-/// The heap of a borrowed value of this module, or of its block.
 #[inline]
 fn heap_at(address: usize) -> HeapRef<'static> {
     // SAFETY: of a value that is borrowed while the result is used.

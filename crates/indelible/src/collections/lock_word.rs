@@ -7,7 +7,6 @@ use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
 pub(super) const WRITER: u32 = 1 << 31;
 const PARKED: u32 = 1 << 30;
-/// The bits below count the threads that share it.
 const READERS: u32 = PARKED - 1;
 
 fn state(word: u64, attachment: u32) -> u32 {

@@ -111,7 +111,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new empty node with a marked head: freed as it is if the heap has no room for the next.
+    /// The head is marked: without room for the next node, it is freed as it is.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -153,7 +153,6 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).len) }
     }
 
-    /// The caller marks it.
     #[inline]
     fn set_len(self, len: usize) {
         debug_assert!(len <= KEYS);
@@ -202,7 +201,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// With the children behind the keys; without marks.
+    /// Moves children, too; marks nothing.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -352,7 +351,6 @@ impl<K, V> Node<K, V> {
         });
     }
 
-    /// The first key not less than `key`, and whether it is equal.
     #[inline]
     pub(super) fn search<'h, Q: Compare<K> + ?Sized>(self, key: &Q, bounds: &Bounds) -> (usize, bool)
     where

@@ -206,8 +206,6 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     fn type_name(out: &mut String);
 }
 
-/// Zeros the value's padding.
-///
 /// # Safety
 /// `at` is aligned, and room for a value that is the caller's alone.
 #[inline]
@@ -219,8 +217,6 @@ pub(super) unsafe fn put<'h, T: Persist<'h>>(at: *mut T, value: T) {
     }
 }
 
-/// Zeros the padding of `count` values in an object.
-///
 /// # Safety
 /// They are values, and the caller's alone.
 #[inline]
@@ -275,7 +271,6 @@ macro_rules! primitive {
 }
 
 primitive!(false: u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64, ());
-// Objects are of machines with 64-bit addresses, as asserted below.
 primitive!(false: usize, isize);
 primitive!(true: atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
 primitive!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);

@@ -54,8 +54,7 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
-    /// A container's heap: that of `at` (its block, or the heap it was made in); otherwise the heap
-    /// in which it lies.
+    /// The heap of `at` (its block, or the heap it was made in); else the heap in which it lies.
     ///
     /// # Safety
     /// As for [`of`](HeapRef::of), for both.
@@ -109,7 +108,6 @@ impl<'h> HeapRef<'h> {
         if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes, false) }
     }
 
-    /// Panics if a value to be stored here has blocks in another heap.
     #[inline]
     pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
         if T::ANY {
@@ -130,7 +128,6 @@ fn foreign() -> ! {
 }
 
 impl<'h> HeapRef<'h> {
-    /// Keeps consistent cuts out until the result is dropped.
     pub(super) fn enter(self) -> Inside<'h> {
         let heap = expect(self.heap());
         let attachment = heap::find(self.address).map_or(0, |entry| entry.attachment);
@@ -208,7 +205,7 @@ pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
     }
 }
 
-/// As [`stored`], for addresses in one block, under explicit tracking.
+/// Under explicit tracking; the addresses lie in one block.
 ///
 /// # Safety
 /// As for [`stored`].
@@ -231,7 +228,7 @@ pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
     }
 }
 
-/// As [`lent`], for values to which a shared reference can store.
+/// As [`lent`], where a shared reference can store.
 ///
 /// # Safety
 /// As for [`lent`].
@@ -284,8 +281,7 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
     }
 }
 
-/// Panics unless `at` has a value of `T`. Marks it as borrowed if a shared reference can store to
-/// it.
+/// Marks the value as borrowed if a shared reference can store to it.
 ///
 /// # Safety
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
@@ -333,7 +329,7 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Acts on each, also after a panic. A second panic ends the process, as in std.
+/// Also after a panic; a second panic ends the process, as in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);

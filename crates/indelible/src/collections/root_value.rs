@@ -84,7 +84,7 @@ impl Drop for Unfinished {
 }
 
 impl Heap {
-    /// The caller borrows the heap exclusively for `'h`, and uses one root at a time.
+    /// The heap is borrowed exclusively for `'h`, one root at a time.
     pub(crate) fn root_value<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,

@@ -50,7 +50,6 @@ impl Describing {
 }
 
 impl Described {
-    /// A type without atomics, with the fingerprint of the text.
     pub(super) fn new(name: &str, layout: &str) -> Described {
         let fingerprint = TypeInfo::described(name, layout).fingerprint;
         Described {
@@ -292,7 +291,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The caller borrows the heap exclusively, and uses each root once.
+    /// The heap is borrowed exclusively; each root is used once.
     pub(crate) fn root_or_insert<'h, T: Persist<'h>, V: IntoPersist<'h, T>>(
         &self,
         heap: HeapRef<'h>,

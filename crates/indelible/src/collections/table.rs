@@ -285,8 +285,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// The caller gets the slot's content.
-    ///
     /// # Safety
     /// A slot of this table that is in use.
     pub(super) unsafe fn release(&mut self, slot: *mut Slot<K, V>) {
@@ -295,7 +293,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let index = slot.offset_from_unsigned(self.first());
             let control = self.control();
             let group = Group::load(control.add(index / GROUP * GROUP));
-            // A search ends at a group with an empty slot.
             let empty = group.empty().any();
             control.add(index).write(if empty { EMPTY } else { REMOVED });
             stored(control.add(index), 1);
@@ -361,7 +358,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     }
 }
 
-/// A seed that attackers cannot predict.
 pub(super) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0)
 }

@@ -379,8 +379,6 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
     }
 }
 
-/// Skips damaged nodes.
-///
 /// # Safety
 /// Only atomics in the values change during the call.
 unsafe fn search_node<'h, K: Persist<'h>, V: Persist<'h>>(

@@ -245,8 +245,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         needed.max(self.capacity().saturating_mul(2)).max(least)
     }
 
-    /// The old block's `parts` follow each other in the new one.
-    ///
     /// # Safety
     /// The parts lie within the room, apart from each other, and are as many elements as there are.
     pub(super) unsafe fn resize_block(&mut self, cap: usize, parts: [Range<usize>; 2]) -> Result<()> {

@@ -28,8 +28,6 @@ impl<'a, 'h, T: Persist<'h>> Filling<'a, 'h, T> {
         self.vec.capacity() - self.len
     }
 
-    /// Appends a value.
-    ///
     /// # Safety
     /// There is room.
     #[inline]

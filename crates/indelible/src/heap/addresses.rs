@@ -25,9 +25,6 @@ impl Heap {
     }
 
     /// Code with values of this type may follow pointers, and store to their targets.
-    ///
-    /// # Errors
-    /// `Unsuitable`: the object is position-independent, and the type has addresses.
     pub(crate) fn expect_pointers(&self, ty: &TypeInfo<'_>) -> Result<()> {
         if self.object.is_position_independent()
             && let Some(part) = Description::parse(ty.layout).ok().and_then(|of| of.with_addresses())

@@ -193,7 +193,7 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Returns whether the block was freed, with nothing else to do.
+    /// Returns whether it freed the block.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).

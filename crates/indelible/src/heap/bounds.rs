@@ -10,8 +10,6 @@ pub struct Bounds {
 impl Bounds {
     pub(crate) const NONE: Bounds = Bounds { base: 0, len: 0 };
 
-    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to
-    /// `align`.
     #[inline]
     pub(crate) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
         let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));

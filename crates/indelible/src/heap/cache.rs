@@ -19,7 +19,7 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// Claimed blocks go first, so that no allocation waits for the one before.
+/// Claimed blocks go first: no allocation waits for the one before.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,

@@ -83,7 +83,6 @@ pub(crate) struct Cursor<'a, S> {
     within: PhantomData<S>,
 }
 
-/// An address in the heap of the link's value.
 #[inline]
 pub(crate) fn home(slot: &AtomicU64) -> usize {
     match slot.load(Acquire) {
@@ -206,7 +205,7 @@ pub(crate) fn link<S: Surroundings>(
     Ok(())
 }
 
-/// Copies known and unknown extensions to the heap at `into`. An error may leave some.
+/// An error may leave some in `into`.
 pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU64) -> Result<()> {
     let wrong = |error| S::error(home(from), error);
     let mut cursor = Cursor::<S>::new(from);

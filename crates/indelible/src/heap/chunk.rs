@@ -178,7 +178,7 @@ pub(super) fn largest(bits: &Bits) -> u64 {
     free_runs(bits).map(|(_, len)| len).max().unwrap_or(0)
 }
 
-/// First run of `count` free pages whose first page is `skew` pages short of a multiple of `align`.
+/// `skew`: pages short of a multiple of `align`.
 pub(super) fn fit(bits: &Bits, count: u64, align: u64, skew: u64) -> Option<u64> {
     free_runs(bits).find_map(|(start, len)| {
         let first = (start + skew).next_multiple_of(align) - skew;

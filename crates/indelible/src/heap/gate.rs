@@ -92,7 +92,7 @@ impl Gate {
         self.mine(0) > 0
     }
 
-    /// No thread is inside on return. Waits for `patience` at most.
+    /// Waits for `patience` at most.
     pub(super) fn close(&self, patience: Duration) -> Result<Closed<'_>, Refused> {
         if self.is_inside() {
             return Err(Refused::Inside);

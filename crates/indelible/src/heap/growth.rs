@@ -70,8 +70,6 @@ impl RawHeap {
         }
     }
 
-    /// After an error the block is unchanged.
-    ///
     /// # Safety
     /// As for [`free`](RawHeap::free), of the block if it moved.
     pub(crate) unsafe fn realloc_in(
@@ -120,7 +118,7 @@ impl RawHeap {
         })?)
     }
 
-    /// `false`: this attachment's tables lack room, and the heap must be opened anew.
+    /// `false`: the tables lack room; open the heap anew.
     ///
     /// # Safety
     /// The bytes are mapped.

@@ -12,7 +12,7 @@ use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
 use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use};
 
-/// For every power of two of pages, the first chunk that may have that many.
+/// Per power of two of pages, the first chunk that may have that many.
 #[derive(Default)]
 pub(super) struct Hints([u64; 10]);
 

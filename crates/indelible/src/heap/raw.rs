@@ -203,7 +203,6 @@ impl RawHeap {
         self.gate.leave();
     }
 
-    /// Waits for threads inside, for `patience` at most.
     pub(crate) fn quiet(&self, patience: Duration) -> Result<Quiet<'_>> {
         let closed = self.gate.close(patience).map_err(|refused| match refused {
             Refused::Inside => HeapError::Inside,
@@ -317,7 +316,6 @@ impl RawHeap {
         self.others.entry(&self.allocator.shared, index)
     }
 
-    /// Without a lock, if found at once: no thread changes the table.
     #[inline]
     pub(crate) fn far_entry_near(&self, index: u32) -> Option<FarEntry> {
         self.others.entry_near(&self.allocator.shared, index)

@@ -103,7 +103,6 @@ impl View<'_> {
         }
     }
 
-    /// Fails if a block may have another owner, or a pointer may own its target.
     fn compare_with_others(
         &self,
         root: &Root,

@@ -81,7 +81,7 @@ impl<E: Clone> Rounds<E> {
         self.lock().outcome(round)
     }
 
-    /// `cut` makes all earlier stores durable; it is called if no other thread leads.
+    /// `cut` is called if no other thread leads.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         // Before the state is locked: its drop locks the state.
         let _waits = Waits::begin(self, round);
@@ -110,7 +110,7 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// Before leading, lets all ready tasks pass once, to join its round.
+    /// Before leading, lets all ready tasks join its round.
     pub(super) fn poll(
         &self,
         round: u64,
@@ -150,7 +150,6 @@ impl<E: Clone> Rounds<E> {
         state.joining += 1;
         state.led = true;
         state.company.close();
-        // A lone waiting thread expects no other.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { rounds: self, round, begin, outcome: None };
@@ -255,7 +254,6 @@ mod tests {
         assert_eq!(rounds.wait(a, || Err("full")), Err("full"));
         assert_eq!(rounds.wait(b, never), Err("full"));
         rounds.wait(rounds.join(), || Ok(())).unwrap();
-        // A later round made a failed round's stores durable.
         rounds.wait(c, never).unwrap();
     }
 

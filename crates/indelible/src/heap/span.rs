@@ -44,7 +44,6 @@ mod rooted {
 
 const WORDS: usize = SPAN_BLOCKS / 64;
 
-/// Bounds dirty pages.
 const AHEAD: usize = 16 << 10;
 
 /// Fields read by freeing come first, and fill a line; fields stored by other threads have a line
@@ -319,7 +318,6 @@ impl Span {
         self.unheeded.store(unheeded, Relaxed);
     }
 
-    /// `false`: not in use, or the owner must examine the span.
     #[inline]
     pub(super) fn free_unheeded(&self, block: usize) -> bool {
         let byte = self.allocation(block);
@@ -339,8 +337,6 @@ impl Span {
         self.set_free(block, self.allocation(block));
     }
 
-    /// The owner notices when it opens its inbox; without an owner, the next thread that reads the
-    /// allocation bytes.
     pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
         if self
             .allocation(block)

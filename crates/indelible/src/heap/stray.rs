@@ -64,8 +64,6 @@ pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     }
 }
 
-/// By offset.
-///
 /// # Safety
 /// The object is mapped there until this returns.
 pub(crate) unsafe fn search(

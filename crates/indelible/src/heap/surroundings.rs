@@ -108,7 +108,6 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
             path if libraries.contains(path) || path.starts_with("[v") => (Outside::Library, path),
             path => (Outside::Memory, path),
         };
-        // An unreadable range is reserved for growth, or lies between two used ones.
         if *readable && !range.is_empty() {
             let name = name.to_owned();
             all.push(Region { range, into, name });
@@ -148,7 +147,6 @@ mod tests {
             map(0xd000, "r", "[stack]"),
             map(0xe000, "rx", "[vdso]"),
         ];
-        // The program's zeros end in a page, behind which its memory begins.
         let all = Surroundings(regions(&mapped, "/bin/program", &[0x2000..0x3010, 0x8000..0x8100]));
         let expected = [
             (0x0fff, None),

@@ -12,7 +12,7 @@ use crate::sys::mmap::Protection;
 use std::ops::Deref;
 use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
-/// Bytes from which on a table has pages of its own: an allocator clears reused memory.
+/// Longer tables have pages of their own: an allocator clears reused memory.
 const OWN_PAGES: usize = 512 << 10;
 
 pub(super) struct Table {

@@ -56,7 +56,7 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct Heap {
-    /// Left before the object is detached: no thread finds a heap that is gone.
+    /// Before the object: no thread finds a heap that is gone.
     pub(super) registration: Registration,
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
@@ -329,7 +329,7 @@ impl Growable for Heap {
 pub(super) fn extent(object: &Object) -> Extent {
     Extent {
         base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
-        // Not to the end of the last page: bytes behind the size do not survive growth.
+        // Bytes behind the size do not survive growth.
         len: object.len(),
         writable: true,
         marks: object.explicit_marks().cloned(),

@@ -154,7 +154,6 @@ impl Layout {
         self.messages() + slot * self.stride()
     }
 
-    /// Claims of the queue: to format it, to take out, and to put in as the only producer.
     pub(super) fn claim(&self, role: Role) -> u64 {
         // Higher than those of lives, which have 32 bits.
         ((role as u64 + 1) << 44) | (self.offset as u64 / 64)

@@ -33,7 +33,6 @@ impl Memory {
         loop {
             let sharer = pool.patiently(|| Ok(pool.store.attach_sharer(name, Key(key))?))?;
             let entry = sharer.object().offset;
-            // Held while mapping, so that two threads do not map the object twice.
             let mut shared = pool.shared();
             match shared.get(&entry).map(Weak::upgrade) {
                 Some(Some(found)) => {
@@ -104,7 +103,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Also whether untouched parts of the file were truncated.
     pub(super) fn check_whole(&self) -> Result<(), Cause> {
         self.check()?;
         match self.common.is_whole().map_err(SharedError::from)? {
@@ -129,7 +127,6 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 
-    /// `None`: not at this offset.
     #[inline]
     pub(super) fn half(&self, offset: usize) -> Option<&AtomicU32> {
         if !offset.is_multiple_of(4) || offset >= self.mapping.len() {

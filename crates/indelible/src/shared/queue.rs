@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Waiting threads recheck, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
 /// Each twice as long: sleeping costs more than the other side's work.
 const PAUSES: u32 = 7;
@@ -71,7 +70,6 @@ impl SharedObject {
 
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
-    // The first word is stored last, so loaded first.
     let found = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Acquire));
     memory.check()?;
     Ok(found)
@@ -107,7 +105,6 @@ impl Queue {
             return Ok(());
         }
         let (words, layout) = (self.memory.words(), &self.layout);
-        // Another maker may have died; or the program used this memory otherwise.
         let states = layout.states()..layout.states() + layout.slots;
         let control =
             [layout.tail(), layout.head(), layout.skipped(), layout.filled() / 8, layout.taken() / 8];
@@ -177,7 +174,7 @@ impl Queue {
         }
     }
 
-    /// Sleeps on the bell after short pauses. `None`: timeout.
+    /// `None`: timeout.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,

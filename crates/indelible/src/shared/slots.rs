@@ -49,7 +49,6 @@ pub(crate) enum Claim {
 pub(crate) enum Front {
     Empty,
     Ready(u32),
-    /// Being written by the producer with this number; the slot's whole word.
     Writing(u32, u64),
     /// A consumer that died had freed it.
     Passed,

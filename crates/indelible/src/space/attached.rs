@@ -167,7 +167,6 @@ impl Attached {
         }
     }
 
-    /// Bytes of one block, of an object to which safe code may store by far pointers.
     #[inline]
     pub(super) fn stored(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<Range> {
         let range = self.now();

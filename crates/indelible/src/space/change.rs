@@ -186,7 +186,7 @@ impl Space {
     /// `NotABlock`, `BadSize`: it does not lie in one block.
     pub fn get_mut<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<&mut T> {
         let (attached, range, offset) = self.stored(home, pointer, 1)?;
-        // SAFETY: as for `create_zeroed`.
+        // SAFETY: as in `made`.
         let found = unsafe { range.value_mut(offset) };
         found.map_err(|why| Space::no_value::<T>(attached, attached, offset, why))
     }

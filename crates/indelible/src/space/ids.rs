@@ -47,6 +47,7 @@ impl Hasher for Mixed {
     }
 
     fn write_usize(&mut self, _: usize) {
+        // The constant length of an ID.
     }
 
     fn finish(&self) -> u64 {

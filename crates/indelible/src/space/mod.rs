@@ -98,7 +98,6 @@ pub struct Space {
 }
 
 const FOLLOW: &str = "follow a far pointer from";
-/// Objects found by comparing IDs without a lock: all of most spaces.
 const COMPARED: usize = 4;
 const LOADS: (Rights, &str) = (Rights::READ, "loads");
 const STORES: (Rights, &str) = (Rights::WRITE, "stores");

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Enough for most objects. Each further piece is twice as long.
+/// Each further piece is twice as long.
 pub(super) const NEAR: usize = 16;
 pub(super) const PIECES: usize = 20;
 

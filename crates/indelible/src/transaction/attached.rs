@@ -68,7 +68,7 @@ impl Kind {
 
 pub(super) struct Memory {
     pub(super) view: Kind,
-    /// The object's own address: closed to all accesses, or to stores.
+    /// Closed to all accesses, or to stores.
     pub(super) closed: Mapping,
     pub(super) _named: Named,
     /// `None`: no view, or the object left that extent.
@@ -78,7 +78,6 @@ pub(super) struct Memory {
 const ROOM: usize = 256 << 30;
 
 impl Attached {
-    /// `with_on_demand`: in one memory with objects on demand.
     pub(crate) fn new(
         pool: &Arc<Inner>,
         name: &str,
@@ -102,7 +101,7 @@ impl Attached {
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
-        // Loads of a readable object do not fault, and shown pages cannot be exposed.
+        // Loads do not fault, and shown pages cannot be exposed.
         if !attached.readable {
             let (view, checked) = attached.view();
             let room = attached.room() / if checked { 2 } else { 1 };
@@ -177,7 +176,7 @@ impl Attached {
         Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// Adds the object's bytes from `bytes` on. `marks`: its lines to publish.
+    /// `marks`: its lines to publish.
     pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
@@ -190,7 +189,6 @@ impl Attached {
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
         let (first, extent) = (bytes.expose_provenance(), entry.content_len() as usize);
-        // Only transactions access words with check words.
         let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
         // Code that runs blocks keeps check words itself, and tells of lines as the pool has them.
@@ -223,7 +221,6 @@ impl Attached {
         if self.pairs.is_some() { 2 * offset } else { offset }
     }
 
-    /// In the mapping of transactions, or at the closed own address of an object with check words.
     pub(super) fn base(&self) -> *const u8 {
         self.base
     }
@@ -249,8 +246,7 @@ impl Attached {
         self.readable.then(|| std::ptr::with_exposed_provenance(self.address))
     }
 
-    /// Address for transactions of bytes at the object's own address. `None`: not all are in the
-    /// object.
+    /// `None`: not all are in the object.
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);
@@ -308,8 +304,7 @@ fn class_of(pool: &Inner, name: &str) -> Result<Option<Class>, Cause> {
     Ok(Class::of(&pool.store.find(name)?.entry))
 }
 
-/// Closed pages at the object's own address, if it has room for `needed` bytes; `show` maps those
-/// of a readable object.
+/// At the object's own address; `show` maps those of a readable object.
 pub(super) fn closed(
     entry: &Entry,
     needed: usize,

@@ -40,10 +40,7 @@ pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
     first.space.commits().shortage(places.len(), || places.into_iter())
 }
 
-/// Tells of a commit, while no other thread can change its lines.
-///
-/// # Errors
-/// `DifferentPools`, `ClassMismatch`; `Poisoned`: it is not told.
+/// No other thread can change the lines.
 pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
     let Some(BlockLine { object: first, .. }) = lines.first() else { return Ok(()) };
     let failed = |cause: Cause| first.error("commit a block on", cause);
@@ -63,12 +60,7 @@ thread_local! {
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand; lines have their places for blocks. [`stored`] must follow. `find`:
-/// an object of that memory.
-///
-/// # Errors
-/// `NotFound`: a line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it
-/// is not told.
+/// [`stored`] must follow.
 pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     demand: usize,
     find: impl FnOnce() -> Result<Member, Cause>,
@@ -113,7 +105,6 @@ impl Attached {
         self.expect_together(objects, TransactionError::BlockClasses)
     }
 
-    /// 0: its commits are durable.
     pub(crate) fn demand(&self) -> usize {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
     }
@@ -122,7 +113,6 @@ impl Attached {
         Member::of(&self.space)
     }
 
-    /// Gives the log room for a commit of so many bytes or, on demand, lines.
     pub(crate) fn make_room(&self, short: u64) -> Result<()> {
         let mut member = self.member();
         let room = member.thread.as_mut().map_or(Ok(()), |thread| self.space.make_room(thread.own(), short));

@@ -71,7 +71,6 @@ pub(super) struct PlainWords(Vec<Page>);
 struct Page([u64; 512]);
 
 impl PlainWords {
-    /// Runs while no transaction does; repairs damaged words.
     pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);
@@ -159,8 +158,6 @@ impl Words {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).len() > KEPT
     }
 
-    /// Frees the replaced lists.
-    ///
     /// # Safety
     /// No transaction runs.
     pub(super) unsafe fn forget(&self) {

@@ -136,7 +136,6 @@ impl Demand {
         self.pending() + lines <= self.bound(commits, self.pending())
     }
 
-    /// An empty epoch takes as many as fit.
     fn bound(&self, commits: &Commits, before: u64) -> u64 {
         let fitting = commits.fitting();
         if before == 0 { fitting } else { fitting.min(self.bounds.lines()) }
@@ -196,7 +195,7 @@ impl Demand {
         Ok(())
     }
 
-    /// Whether the commit exceeds the guard's bound, and must be durable on return.
+    /// Whether the commit must be durable on return.
     #[cold]
     fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();

@@ -43,7 +43,7 @@ impl Durable {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// [`stored`](Sink::stored) must follow. `NoRoom`: nothing happened; [make
+    /// [`stored`](Sink::stored) must follow. After `NoRoom`, [make
     /// room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
@@ -89,7 +89,6 @@ impl Durable {
         })
     }
 
-    /// No other transaction changes the lines, and memory has no uncommitted bytes of others.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::with_capacity(writes.len());

@@ -9,7 +9,7 @@ use indelible_store::medium::MediumError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait before it looks for new bounds, and whether it is needed.
+/// Longest wait for new bounds or the end.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 pub(super) fn now_and_then<S: Send + Sync + 'static>(

@@ -103,7 +103,6 @@ pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
 
-/// `store` gets each changed word, by its own address.
 pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> Result<(), Cause> {
     if TO.compare_exchange(process::thread_id(), 0, AcqRel, Relaxed).is_err() {
         return Ok(());
@@ -228,7 +227,7 @@ fn expose(addr: usize) -> Verdict {
     Verdict::Foreign
 }
 
-/// At the limit of mappings, opens all pages up to the nearest open one. Returns the opened pages.
+/// At the limit of mappings, opens all pages up to the nearest open one.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
     // SAFETY: closed pages at the object's own address (2), without references to them.
@@ -247,8 +246,7 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
         if open(&gap) {
             return Some(gap);
         }
-        // If the program gave these pages different flags (madvise), the kernel may have opened
-        // some, as zeros.
+        // With different flags (madvise), the kernel may have opened some, as zeros.
         protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None

@@ -44,7 +44,7 @@ impl Growable for Attached {
 }
 
 impl Attached {
-    /// The caller's transaction alone may run in this process's pool.
+    /// No other transaction of the pool runs in this process.
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);

@@ -38,8 +38,6 @@ pub(super) struct Access<S> {
     pub(super) publish: fn(&S) -> Result<(), Cause>,
 }
 
-/// Starts the thread, unless other processes cannot open the pool by its path. It ends some time
-/// after the space does.
 pub(super) fn watch<S: Send + Sync + 'static>(
     space: &Arc<S>,
     access: Access<S>,

@@ -43,7 +43,6 @@ pub(super) struct Stuck {
 }
 
 impl Full {
-    /// Returns a limit that it met.
     pub(super) fn grow(self, objects: &[&dyn Transactional]) -> Result<Option<Stuck>, Cause> {
         let homes = objects.iter().filter_map(|object| object.home());
         self.grow_of(homes)
@@ -88,7 +87,7 @@ impl Home {
     }
 }
 
-/// Fails to compile unless a `T` has cells alone, whatever the block is used for next.
+/// Whatever the block is used for next.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
     assert!(

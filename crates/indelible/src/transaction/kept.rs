@@ -48,7 +48,6 @@ impl Attached {
         space.check()?;
         space.claim(users)?;
         if space.is_leaving(offset) {
-            // This process has it until its commits are published.
             space.publish()?;
         }
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
@@ -87,8 +86,7 @@ impl Attached {
     }
 }
 
-/// Gives back a failed attach's memory, which has no commits, unless the entry may name it: then
-/// the next attach uses it.
+/// Unless the entry may name the memory: then the next attach uses it.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),

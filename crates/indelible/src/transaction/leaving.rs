@@ -61,7 +61,7 @@ impl Leaving {
         self.list().iter().map(|leaver| leaver.object).collect()
     }
 
-    /// Removes these objects, and ends each before another thread finds the list without it.
+    /// Ends each before another thread finds the list without it.
     pub(super) fn end(&self, objects: &[u64], end: impl FnMut(Leaver)) {
         let mut list = self.list();
         list.extract_if(.., |leaver| objects.contains(&leaver.object)).for_each(end);

@@ -30,7 +30,7 @@ impl Marks {
         Ok(Marks { lines, words, len: AtomicUsize::new(len), count })
     }
 
-    /// Sets the object's length. No thread marks or takes lines.
+    /// No thread marks or takes lines.
     pub(super) fn lengthen(&self, len: usize) {
         self.len.store(len, Ordering::Release);
     }
@@ -51,7 +51,7 @@ impl Marks {
         }
     }
 
-    /// Takes all marked lines, in order. No thread marks any.
+    /// No thread marks any.
     pub(super) fn take(&self, mut each: impl FnMut(usize)) {
         if let Some(count) = &self.count {
             count.get().store(0, Ordering::Relaxed);

@@ -34,8 +34,7 @@ impl Member {
         }
     }
 
-    /// For the thread's first transaction in the space, within another's action, or at the thread's
-    /// end: it relies on all commits so far.
+    /// It relies on all commits so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();

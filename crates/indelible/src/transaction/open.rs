@@ -14,7 +14,6 @@ use indelible_stm::{CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
 use std::sync::Arc;
 
-/// Running, or waiting to be run [`again`](OpenTx::again). Dropping it undoes it.
 pub(crate) struct OpenTx {
     inside: Option<Inside>,
     member: Member,
@@ -76,7 +75,6 @@ impl OpenTx {
         self.conflicted
     }
 
-    /// Waits a while after a conflict.
     pub(crate) fn again(&mut self) -> Result<()> {
         if self.inside.is_some() {
             self.stop(self.conflicted && self.full.is_none());
@@ -88,7 +86,6 @@ impl OpenTx {
         self.start()
     }
 
-    /// `Conflict`: it must be run again. `NotAttached`: there are not so many bytes.
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
         let from = self.place(address, into.len())?;
         self.step(|running| {
@@ -144,7 +141,7 @@ impl OpenTx {
         self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
     }
 
-    /// `false`: it must be run again, after a conflict or with more room in the log.
+    /// `false`: it must be run again.
     pub(crate) fn commit(&mut self) -> Result<bool> {
         let failed = |open: &OpenTx, cause: Cause| Err(open.first().error("commit a transaction on", cause));
         if fork::is_stale(self.generation) {
@@ -160,7 +157,6 @@ impl OpenTx {
             return Ok(false);
         };
         let Some(mut running) = thread.running() else { return Ok(false) };
-        // On demand one that is alone may be run again, as in `attempt`.
         let once = running.is_alone() && first.space.demand().is_none();
         let lines = first.space.lines_told(&running);
         match first.space.room_for(&mut running, lines) {

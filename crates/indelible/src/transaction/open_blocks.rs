@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 const MOST_ALIGN: usize = 4096;
 
 impl Home {
-    /// The program uses the object's first `size` bytes as a value: it becomes no heap.
     pub(crate) fn begin_with(&self, size: usize) -> Result<(), Cause> {
         let has = self.attached.size();
         if has < size {
@@ -49,7 +48,6 @@ impl Home {
         self.words.free(words, block as u64)
     }
 
-    /// A new root has `size` zero bytes, and makes a heap of a blank object.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -71,8 +69,6 @@ impl Home {
 }
 
 impl OpenTx {
-    /// Allocates in the heap of the object at `beside`.
-    ///
     /// `Conflict`: the transaction must be run again, perhaps after growth. `HeapFull`: it does not
     /// grow; the transaction may go on. `NotAHeap`: no root has made a heap of it.
     pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
@@ -83,9 +79,6 @@ impl OpenTx {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }
 
-    /// Finds a root in the heap of the object at `beside`; a new root has this size and alignment,
-    /// and is zeros.
-    ///
     /// `Exists`: the object has other contents; `NotAHeap`: it was attached as a value; `RootType`:
     /// it is of another type.
     pub(crate) fn root(

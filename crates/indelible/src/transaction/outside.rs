@@ -27,7 +27,7 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Whole pages, with addresses for `room` bytes if available; [filled](Self::fill) later.
+    /// Whole pages, to be [filled](Self::fill).
     pub(super) fn new(len: usize, room: usize) -> Result<Outside, Cause> {
         let failed = |source: io::Error| MappingError::Io { addr: 0, len, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

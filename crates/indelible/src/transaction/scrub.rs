@@ -95,7 +95,6 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
     Ok(found)
 }
 
-/// A lost word undoes its transaction, which repeats its earlier reads without it.
 fn piece(
     object: &dyn Transactional,
     attached: &Attached,

@@ -66,7 +66,6 @@ impl Space {
             let publish = |space: &Space| {
                 let is_leaving = || !space.leaving.objects().is_empty();
                 if space.demand().is_some_and(|demand| demand.pending() > 0 || is_leaving()) {
-                    // Waiting threads get the reason; later transactions are refused.
                     let _ = space.publish();
                 }
             };
@@ -96,7 +95,6 @@ impl Space {
     }
 
     pub(super) fn last(&self) -> u64 {
-        // With blocks, this memory has no transactions of its own.
         self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
     }
 
@@ -135,8 +133,7 @@ impl Space {
         self.leaving.objects().contains(&object)
     }
 
-    /// After a failure the object stays until an epoch publishes its commits: see
-    /// [`leaving`](super::leaving).
+    /// After a failure the object stays: see [`leaving`](super::leaving).
     pub(super) fn let_go(&self, leaver: Leaver) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Err(StoreError::Poisoned.into()) };
         let inside = inside_transaction();
@@ -202,7 +199,7 @@ impl Space {
         }
     }
 
-    /// Prepares a thread's state. `strict`: the next transaction is durable on return.
+    /// `strict`: the next transaction is durable on return.
     #[inline]
     pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(()) };
@@ -242,8 +239,7 @@ impl Space {
         look(&mut writes.lines().filter_map(of).flatten())
     }
 
-    /// Finds room for a transaction's [lines](Self::lines_told), at once for one that is alone.
-    /// Otherwise returns the missing part, for [`make_room`](Self::make_room).
+    /// Returns the missing part, for [`make_room`](Self::make_room); none for one that is alone.
     #[inline]
     pub(super) fn room_for(
         &self,
@@ -274,8 +270,6 @@ impl Space {
         self.publish()
     }
 
-    /// Makes all on-demand commits so far durable, as one step.
-    ///
     /// `NoRoom` and errors of the table: nothing happened, and the next call tries again. Any other
     /// is the last: memory is ahead of the pool.
     pub(super) fn publish(&self) -> Result<(), Cause> {
@@ -290,7 +284,6 @@ impl Space {
             return Ok(());
         }
         if demand.has_failed() {
-            // Its lines are no longer marked.
             return Err(StoreError::Poisoned.into());
         }
         let begin = Instant::now();
@@ -312,20 +305,17 @@ impl Space {
         demand.made_durable(last);
         self.leaving.end(&leaving, |leaver| {
             let (writer, flushed) = self.take_out(leaver.object);
-            // If its entry cannot be changed, memory stays for the next attach.
             let _ = leaver.end(demand, writer, flushed);
         });
         Ok(())
     }
 
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
-        // Without epochs, each commit was durable on return, unless one failed.
         let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
         let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
         if durable { Ok(()) } else { self.publish_up_to(sequence) }
     }
 
-    /// Takes all lines changed since the last epoch, while no transaction runs.
     fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
         // Rule D4 of docs/protocol.md.
         let mut thread = self.stm.thread();

@@ -13,7 +13,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The same line, or, with check words, each affected half.
     pub(super) fn changed(&self, offset: u64, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let in_pairs = self.pairs.map(|_| halves(offset, mask));
         let plain = if in_pairs.is_none() { Some(offset) } else { None };

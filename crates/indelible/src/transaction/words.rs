@@ -249,8 +249,7 @@ impl<'t> Tx<'t> {
         self.in_heap(home, "inspect a block of", |heap, words| heap.size_of(words, pointer.address()))
     }
 
-    /// A heap without room grows, and `what` is called again: now if the transaction is alone, else
-    /// as it is run again.
+    /// A heap without room grows, and `what` is called again: at once if the transaction is alone.
     pub(super) fn in_heap<R>(
         &mut self,
         home: &Home,

@@ -94,7 +94,6 @@ impl Inner {
         Ok(())
     }
 
-    /// To new classes if `make`: threads have the existing ones open.
     fn classify(&self, state: &mut State, make: bool) {
         let Some(classes) = &mut state.classes else { return };
         let mut all = || {

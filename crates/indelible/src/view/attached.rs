@@ -302,7 +302,6 @@ impl Inner {
         self.bring_group(state, |want| want.at_once).or_else(unless_cut)
     }
 
-    /// Attaches objects for writing by one change of the table.
     fn bring_group(&self, state: &mut State, which: impl Fn(&ViewSlot) -> bool) -> Result<()> {
         let waiting = |entry: &&mut Entry| entry.is_reserved() && which(&entry.want);
         let State { entries, grants, .. } = state;

@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub(super) refused: Option<Error>,
 }
 
-/// State of the object's addresses. Touches are answered until after the memory is gone.
+/// Touches are answered until after the memory is gone.
 pub(super) enum Memory {
     None,
     /// An inaccessible mapping; `None` while it gives way to the object.
@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// A new class if `make`; `false`: none is left, and the slot says why.
+    /// `false`: none is left, and the slot says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
             return true;
@@ -209,7 +209,6 @@ impl Entry {
                     .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
             }
             (Err(error), Memory::Reserved { touches, .. }) => {
-                // If the addresses were taken meanwhile, the slot's next use fails.
                 let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
                 self.memory = Memory::Reserved { mapping, touches };
                 error

@@ -86,8 +86,6 @@ mod tests {
                         bit / 8,
                         found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]),
                     );
-                    // The header's unused bytes, the number of slots, and another possible object
-                    // or right.
                     assert!(known || (12..HEADER).contains(&at), "bit {bit} is ignored");
                 }
                 Err(ViewError::NotAView) => assert!(bit < 64, "bit {bit}"),

@@ -4,8 +4,8 @@ use crate::pool::Pool;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Addresses are as of the view's opening or the slot's setting: destroyed and moved objects are
-/// found out when they conflict.
+/// As of the view's opening or the slot's setting: destroyed and moved objects are found when they
+/// conflict.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,

@@ -95,14 +95,12 @@ impl AttachedView {
         let contexts = match env::var(CONTEXT) {
             Ok(names) => names.lines().map(str::to_owned).collect(),
             Err(env::VarError::NotPresent) => Vec::new(),
-            // Without it the program would have too many rights.
             Err(env::VarError::NotUnicode(names)) => {
                 return Err(variable(CONTEXT, names.to_string_lossy().into_owned(), "it has no names"));
             }
         };
         let told = env::var(RESUME).ok().map(|told| parse(&told)).transpose()?;
         let pool = Pool::open(path)?;
-        // Before the first is attached, and recovered.
         let objects = left(&pool, name)?;
         let view = AttachedView::attach_in(&pool, name, &contexts)?;
         let resumed = match told {
@@ -121,7 +119,6 @@ impl AttachedView {
 fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
     let mut objects = Vec::new();
     for slot in View::read(pool, view)? {
-        // A missing object is an error of its use.
         let Ok(stat) = pool.stat(&name_of(&slot.target)) else { continue };
         if stat.needs_recovery || stat.gone {
             let (psyncs, in_use, gone) = (stat.psyncs, stat.needs_recovery, stat.gone);
@@ -131,7 +128,6 @@ fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
     Ok(objects)
 }
 
-/// Reads `RESTARTS PROCESS SIGNAL`.
 fn parse(told: &str) -> Result<(u32, u32, i32)> {
     let mut numbers = told.split(' ');
     let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());

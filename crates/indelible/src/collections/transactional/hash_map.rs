@@ -22,8 +22,7 @@ pub struct TxHashMap<K, V> {
     of: [TxCell<TxPtr<Leaf<K, V>>>; 0],
 }
 
-/// For each value of four bits of the hash nothing (0), keys of one hash, or a branch for the next
-/// four.
+/// Per four bits of the hash: 0, keys of one hash, or a next branch.
 #[derive(Plain)]
 #[repr(C)]
 struct Branch {

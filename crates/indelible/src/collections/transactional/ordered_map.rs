@@ -18,8 +18,7 @@ pub struct TxOrderedMap<K, V> {
     seed: TxCell<u64>,
 }
 
-/// A key: those below to the left are less, those to the right are greater, and none has a greater
-/// rank.
+/// Lesser keys are below to the left, greater to the right, none of a greater rank.
 #[derive(Plain)]
 #[repr(C)]
 struct Node<K, V> {
@@ -73,8 +72,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         let node = tx.at(pointer)?;
         tx.write(&node.rank, rank)?;
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
-        // Descends to the first of a lower rank; the nodes below are divided into lesser and
-        // greater ones.
         let mut below = loop {
             let there = tx.read(link)?;
             let Some(other) = there.some() else { break there };

@@ -64,7 +64,7 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
-    /// In words beside described values: only an array's first value is described.
+    /// Of an array only the first value is described.
     pub(super) beside: HashSet<u32>,
 }
 

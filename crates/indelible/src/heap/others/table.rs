@@ -73,7 +73,6 @@ impl<'a> Table<'a> {
         Ok(Some(Table { directory, page, head }))
     }
 
-    /// The heap's lock is held, as by all functions that store.
     pub(super) fn open_or_make(inner: &mut Inner, shared: &'a Shared) -> Result<Table<'a>> {
         let directory = Directory::open(&shared.window)?;
         if let Some(table) = Table::open(directory)? {

@@ -23,7 +23,6 @@ enum Block {
 }
 
 impl WordHeap {
-    /// `align`: at most a page.
     pub(crate) fn allocate(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         match aligned_class(size.max(1), align) {
             Some(class) if size <= SMALL_MAX => self.small(words, class),
@@ -31,7 +30,6 @@ impl WordHeap {
         }
     }
 
-    /// Without room, retries with the object's new bytes, or the pages of empty spans.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,
@@ -169,7 +167,6 @@ impl WordHeap {
         })
     }
 
-    /// Frees the block at this address, if the transaction commits.
     pub(crate) fn free(&self, words: &mut impl Words, address: u64) -> Result<(), Cause> {
         let block = self.block(words, address)?;
         let (start, size) = match &block {
@@ -187,7 +184,6 @@ impl WordHeap {
         }
     }
 
-    /// Bytes of the block in use at this address.
     pub(crate) fn size_of(&self, words: &mut impl Words, address: u64) -> Result<u64, Cause> {
         Ok(match self.block(words, address)? {
             Block::Small(span, _) => span.size,

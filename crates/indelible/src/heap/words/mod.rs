@@ -30,14 +30,13 @@ pub(crate) trait Words {
 
     fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause>;
 
-    /// The word in memory now, with the transaction's own changes, which does not rely on it; 0
-    /// beyond the end.
+    /// Without relying on it; 0 beyond the end.
     fn peek(&self, offset: u64) -> u64;
 }
 
 pub(crate) struct WordHeap {
     base: usize,
-    /// Bytes of the object. Grows while no transaction runs, or in one that is alone.
+    /// Grows while no transaction runs, or in one that is alone.
     len: AtomicUsize,
     hints: Hints,
 }

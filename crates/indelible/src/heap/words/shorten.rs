@@ -6,7 +6,7 @@ use crate::heap::directory::Directory;
 use crate::heap::layout::PAGE;
 
 impl WordHeap {
-    /// `Needs`: something beyond is in use, and the change must be dropped.
+    /// `Needs`: something beyond is in use; drop the change.
     pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {
         let pages = size / PAGE;
         if self.prepare(words, |window| Directory::open(&window)?.end())? > pages {
