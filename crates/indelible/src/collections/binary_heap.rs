@@ -35,19 +35,19 @@ pub struct PBinaryHeap<'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
-    /// An empty queue, without memory: see [`PVec::new`].
+    /// Empty, without memory: see [`PVec::new`].
     #[must_use]
     pub const fn new() -> Self {
         PBinaryHeap { elements: PVec::new() }
     }
 
-    /// An empty queue that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBinaryHeap { elements: PVec::new_in(heap) }
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()

@@ -15,13 +15,13 @@ pub struct PHashSet<'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> PHashSet<'h, T> {
-    /// An empty set, without memory: see [`PVec::new`](super::PVec::new).
+    /// Empty, without memory: see [`PVec::new`](super::PVec::new).
     #[must_use]
     pub const fn new() -> Self {
         PHashSet { map: PHashMap::new() }
     }
 
-    /// An empty set that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PHashSet { map: PHashMap::new_in(heap) }

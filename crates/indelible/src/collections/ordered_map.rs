@@ -43,19 +43,19 @@ pub struct PBTreeMap<'h, K: Persist<'h>, V: Persist<'h>> {
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
-    /// An empty map, without memory: see [`PVec::new`](super::PVec::new).
+    /// Empty, without memory: see [`PVec::new`](super::PVec::new).
     #[must_use]
     pub const fn new() -> Self {
         PBTreeMap { tree: Tree::new(0) }
     }
 
-    /// An empty map that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBTreeMap { tree: Tree::new(heap.base()) }
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.tree.heap()

@@ -22,6 +22,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             };
             if !stays {
                 let pair = self.tree.remove(&mut here.path_to(node, index));
+                // Nodes were joined: searches again by the removed key.
                 edge = (self.tree.height() > 0)
                     .then(|| Edge::new(&self.tree, &bounds, |key| key.cmp(&pair.0).is_lt()));
                 drop(pair);

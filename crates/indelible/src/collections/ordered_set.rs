@@ -39,19 +39,19 @@ fn key<'a, T>((key, ()): (&'a T, &'a ())) -> &'a T {
 }
 
 impl<'h, T: Persist<'h>> PBTreeSet<'h, T> {
-    /// An empty set, without memory: see [`PVec::new`](super::PVec::new).
+    /// Empty, without memory: see [`PVec::new`](super::PVec::new).
     #[must_use]
     pub const fn new() -> Self {
         PBTreeSet { map: PBTreeMap::new() }
     }
 
-    /// An empty set that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBTreeSet { map: PBTreeMap::new_in(heap) }
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.map.heap()

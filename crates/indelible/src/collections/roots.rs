@@ -138,7 +138,7 @@ impl Heap {
     /// The root `name`, of type `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts, if it is of another type, or one of its first
+    /// `RootMissing`; `RootType`, with both layouts, if of another type, or one of its first
     /// 10,000 values has an [extension](crate::retention::extendible) of another type; `Untrusted`,
     /// see [`verify`](Heap::verify); `Damaged`.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
@@ -330,7 +330,7 @@ impl ReadHeap {
     /// The root `name`, of type `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts, if it is of another type; `Damaged`;
+    /// `RootMissing`; `RootType`, with both layouts, if of another type; `Damaged`;
     /// `ReadOnly` if a `T` has atomics.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         self.value_of(name)

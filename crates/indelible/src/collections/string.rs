@@ -20,13 +20,13 @@ pub struct PString<'h> {
 }
 
 impl<'h> PString<'h> {
-    /// Empty text, without memory: see [`PVec::new`].
+    /// Empty, without memory: see [`PVec::new`].
     #[must_use]
     pub const fn new() -> Self {
         PString { bytes: PVec::new() }
     }
 
-    /// Empty text that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PString { bytes: PVec::new_in(heap) }
@@ -41,7 +41,7 @@ impl<'h> PString<'h> {
         expect(text.into_persist(heap))
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.bytes.heap()

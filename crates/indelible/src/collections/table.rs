@@ -293,6 +293,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let index = slot.offset_from_unsigned(self.first());
             let control = self.control();
             let group = Group::load(control.add(index / GROUP * GROUP));
+            // A search ends at a group with an empty slot.
             let empty = group.empty().any();
             control.add(index).write(if empty { EMPTY } else { REMOVED });
             stored(control.add(index), 1);

@@ -69,7 +69,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         PVec { at: 0, cap: 0, len: 0, owns: PhantomData }
     }
 
-    /// An empty vector that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PVec { at: heap.base(), ..PVec::new() }
@@ -86,7 +86,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         vec
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {

@@ -49,13 +49,13 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     pub(super) const FIELDS: &'static [Field] =
         fields!(PVecDeque<'h, T> { elements: PVec<'h, T>, first: u64 });
 
-    /// An empty queue, without memory: see [`PVec::new`].
+    /// Empty, without memory: see [`PVec::new`].
     #[must_use]
     pub const fn new() -> Self {
         PVecDeque { elements: PVec::new(), first: 0 }
     }
 
-    /// An empty queue that allocates in `heap`.
+    /// Empty, allocating in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PVecDeque { elements: PVec::new_in(heap), first: 0 }
@@ -70,7 +70,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         PVec::from_in(values, heap).into()
     }
 
-    /// The heap it allocates in, if any.
+    /// Its heap, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()

@@ -58,6 +58,7 @@ pub(crate) struct Header {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) size: usize,
+    /// At most 16.
     pub(crate) align: usize,
     pub(crate) description: u64,
 }

@@ -44,6 +44,7 @@ mod rooted {
 
 const WORDS: usize = SPAN_BLOCKS / 64;
 
+/// Bounds dirty pages.
 const AHEAD: usize = 16 << 10;
 
 /// Fields read by freeing come first, and fill a line; fields stored by other threads have a line

@@ -108,6 +108,7 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
             path if libraries.contains(path) || path.starts_with("[v") => (Outside::Library, path),
             path => (Outside::Memory, path),
         };
+        // An unreadable range is reserved for growth, or lies between two used ones.
         if *readable && !range.is_empty() {
             let name = name.to_owned();
             all.push(Region { range, into, name });

@@ -33,6 +33,7 @@ impl Memory {
         loop {
             let sharer = pool.patiently(|| Ok(pool.store.attach_sharer(name, Key(key))?))?;
             let entry = sharer.object().offset;
+            // Held while mapping: one object is mapped once.
             let mut shared = pool.shared();
             match shared.get(&entry).map(Weak::upgrade) {
                 Some(Some(found)) => {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Waiting threads recheck, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
 /// Each twice as long: sleeping costs more than the other side's work.
 const PAUSES: u32 = 7;
@@ -70,6 +71,7 @@ impl SharedObject {
 
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
+    // The first word is stored last, so loaded first.
     let found = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Acquire));
     memory.check()?;
     Ok(found)

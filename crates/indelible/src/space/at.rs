@@ -84,7 +84,7 @@ impl<'s, T: Plain> At<'s, T> {
     pub fn slice(&self, count: usize) -> Result<&'s [T]> {
         let range = self.home.now();
         let offset = (std::ptr::from_ref(self.value).addr() - range.base()) as u64;
-        // SAFETY: the range of an object of the space, which is shared for 's.
+        // SAFETY: a range of the space, shared for 's.
         let found = unsafe { range.values::<T>(offset, count) };
         found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
     }
@@ -94,7 +94,7 @@ impl<'s, T: Plain> At<'s, T> {
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         if pointer.index() == 0
             && pointer.offset() != 0
-            // SAFETY: the range of an object of the space, which is shared for 's.
+            // SAFETY: a range of the space, shared for 's.
             && let Ok(value) = unsafe { home.range.value::<T>(pointer.offset()) }
         {
             return Ok(At { space, home, value });
@@ -123,7 +123,7 @@ impl<'s, T: Plain> At<'s, T> {
         range: Range,
         offset: u64,
     ) -> Result<Self> {
-        // SAFETY: the range of an object of the space, which is shared for 's.
+        // SAFETY: a range of the space, shared for 's.
         match unsafe { range.value::<T>(offset) } {
             Ok(value) => Ok(At { space, home: target, value }),
             Err(_) => At::behind(space, home, target, offset),

@@ -320,7 +320,7 @@ impl Space {
     }
 
     /// Makes all stores to the space's objects durable: atomically per pool, the pools in the order
-    /// of their first objects.
+    /// of their first objects: psync targets first.
     ///
     /// # Errors
     /// As for [`psync_all`](crate::psync_all): earlier pools have their psync.

@@ -213,7 +213,7 @@ impl Space {
     /// the heap.
     ///
     /// # Errors
-    /// `Exists`: the object is in the space already. `Damaged`.
+    /// `Exists`: the object is in the space already; the heap is dropped. `Damaged`.
     pub fn insert(&mut self, heap: Heap) -> Result<[u8; 16]> {
         let attached = Attached::writing(heap)?;
         let id = attached.id;

@@ -159,7 +159,7 @@ impl TxHeap {
         transaction(&[self], body)
     }
 
-    /// Returns when all of this process's transactions in the pool so far are durable.
+    /// See [`TxObject::psync`](crate::TxObject::psync).
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.

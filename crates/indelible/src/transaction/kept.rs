@@ -48,6 +48,7 @@ impl Attached {
         space.check()?;
         space.claim(users)?;
         if space.is_leaving(offset) {
+            // This process has it until its commits are published.
             space.publish()?;
         }
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };

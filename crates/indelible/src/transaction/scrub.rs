@@ -73,7 +73,7 @@ impl<T: crate::Plain> TxObject<T> {
 }
 
 impl TxHeap {
-    /// As [`Pool::scrub`], of an attached heap's words in memory, beside other transactions.
+    /// As [`TxObject::scrub`].
     pub fn scrub(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         scrub(self, progress)
     }

@@ -311,6 +311,7 @@ impl Space {
     }
 
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
+        // Without epochs, each commit was durable on return, unless one failed.
         let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
         let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
         if durable { Ok(()) } else { self.publish_up_to(sequence) }

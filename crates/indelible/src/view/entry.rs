@@ -209,6 +209,7 @@ impl Entry {
                     .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
             }
             (Err(error), Memory::Reserved { touches, .. }) => {
+                // If the addresses were taken meanwhile, the slot's next use fails.
                 let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
                 self.memory = Memory::Reserved { mapping, touches };
                 error

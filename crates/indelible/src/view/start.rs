@@ -95,6 +95,7 @@ impl AttachedView {
         let contexts = match env::var(CONTEXT) {
             Ok(names) => names.lines().map(str::to_owned).collect(),
             Err(env::VarError::NotPresent) => Vec::new(),
+            // Without it the program would have too many rights.
             Err(env::VarError::NotUnicode(names)) => {
                 return Err(variable(CONTEXT, names.to_string_lossy().into_owned(), "it has no names"));
             }

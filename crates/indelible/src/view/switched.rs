@@ -204,7 +204,7 @@ impl SwitchedView {
         self.view.psync()
     }
 
-    /// Detaches the view and its objects, as dropping does; unpsynced stores are lost.
+    /// See [`AttachedView::detach`].
     pub fn detach(self) {}
 }
 

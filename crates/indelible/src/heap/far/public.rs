@@ -10,6 +10,7 @@ use crate::types::walk::Memory;
 use indelible_store::Mutant;
 use std::collections::HashSet;
 
+/// The table's own page, one of leaves, a leaf, one for names.
 const PAGES: usize = 4;
 
 impl Heap {

@@ -111,6 +111,7 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
             "no described value leads to the block of {size} bytes at offset {offset:#x}, and to {more} more"
         ));
     }
+    // Bytes of the same blocks behind and between values, where a C program may have more values.
     for (from, to) in index.rest(&owned, &followed, roots) {
         if let Some(word) = address_in(memory, from, to.saturating_sub(from)) {
             let offset = from - memory.base;

@@ -23,6 +23,7 @@ enum Block {
 }
 
 impl WordHeap {
+    /// `align`: at most a page.
     pub(crate) fn allocate(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         match aligned_class(size.max(1), align) {
             Some(class) if size <= SMALL_MAX => self.small(words, class),
