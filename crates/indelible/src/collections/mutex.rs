@@ -73,7 +73,7 @@ macro_rules! lock {
             }
 
             fn enter(&self) -> Inside<'h> {
-                // SAFETY: the lock's word, in the heap of its value if in an object.
+                // SAFETY: the lock's word, in its value's object, if any.
                 unsafe { lent(&raw const self.word, 1) };
                 PBox::heap(&self.value).enter()
             }

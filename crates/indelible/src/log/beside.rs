@@ -131,8 +131,8 @@ impl Beside {
         Ok(Some(newer))
     }
 
-    /// At least `len` bytes from `at` on, up to a header's `end`. `None`:
-    /// unreadable in place.
+    /// At least `len` bytes from `at` on, up to a header's `end`. `None`: unreadable in
+    /// place.
     pub(super) fn bytes(&mut self, at: usize, len: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
         let has = |begin: usize, buffer: &[u8]| begin <= at && at + len <= begin + buffer.len();
         if !has(self.begin, &self.buffer) {

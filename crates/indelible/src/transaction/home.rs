@@ -87,7 +87,7 @@ impl Home {
     }
 }
 
-/// Whatever the block is used for next.
+/// Fails to compile unless a `T` has cells alone.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
     assert!(
