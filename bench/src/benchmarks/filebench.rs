@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 const THREADS: [usize; 2] = [1, 2];
 const SPACE: u64 = 2 << 30;
 const LOG: usize = 16 << 10;
-/// Most time of Indelible relative to in place.
 const LIMIT: f64 = 1.05;
 
 const COLUMNS: [(&str, Unit); 9] = [

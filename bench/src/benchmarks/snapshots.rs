@@ -155,7 +155,6 @@ fn snapshots(
     Ok(samples)
 }
 
-/// Returns the share of psyncs left by a look at every tenth.
 fn following(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 8] = [
         ("a look every", Unit::Text),

@@ -121,7 +121,6 @@ impl Kernel for Labyrinth {
         }
     }
 
-    /// Each path is one way of its stated length, or just its ends.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let grid = worker.read(GRID..GRID + self.cells() as u64)?;
         let lengths = worker.read(self.length(0)..self.length(self.paths.len()))?;

@@ -151,7 +151,6 @@ impl Store {
     }
 }
 
-/// Inverse of the factor of values.
 const INVERSE: u64 = inverse(0x9e37_79b9_7f4a_7c15);
 
 const fn inverse(odd: u64) -> u64 {

@@ -90,7 +90,6 @@ fn threads_do_not_wait_for_one_that_cannot_go_on() {
     assert!(failed.to_string().contains("there is no word"), "{failed}");
 }
 
-/// Elements come out in order, without a leaked word.
 #[test]
 fn s1_21_the_list_is_a_queue() {
     use super::ring::Ring;

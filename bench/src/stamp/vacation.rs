@@ -174,7 +174,6 @@ impl Kernel for Vacation {
         Ok(())
     }
 
-    /// Each unit is free, or reserved by a customer.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut reserved = BTreeMap::new();

@@ -16,7 +16,6 @@ fn backups() -> usize {
     std::env::var("INDELIBLE_HOT_BACKUPS").map_or(4, |count| count.parse().expect("a number of backups"))
 }
 
-/// Each round changes the first page, and some others.
 fn changes(page: usize, round: u64) -> bool {
     page == 0 || (round * 7919 + page as u64 * 13).is_multiple_of(5)
 }

@@ -97,7 +97,6 @@ fn objects_that_changed_between_two_backups_come_back() {
     }
 }
 
-/// A full backup and two on top of it, of one object.
 fn chain(dir: &Path, seed: u64) -> (Pool, Vec<PathBuf>) {
     let pool = Pool::format(dir.join(format!("{seed}.pmo")), 4 << 20).unwrap();
     pool.create("a", 100_000).unwrap();
@@ -148,7 +147,6 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
     assert!(!target.exists());
 }
 
-/// A valid backup without its chunks.
 fn forged(whole: &[u8]) -> Vec<u8> {
     use crate::hostile::{records, seal};
     let (header, mut records) = records(whole);

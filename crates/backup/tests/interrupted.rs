@@ -44,8 +44,6 @@ fn expect_restored(pool: &Pool, folder: &Path, to: &Path) {
     expect_same(&Pool::open(to).unwrap(), &content(pool));
 }
 
-/// After any interruption and psyncs since, no written part is written again, and the result is the
-/// present pool.
 #[test]
 fn a_backup_that_was_interrupted_goes_on() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A number of no process.
 const NOBODY: u32 = 4_194_305;
 
 fn beside(path: &Path, end: &str) -> PathBuf {

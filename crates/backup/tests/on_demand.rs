@@ -21,7 +21,6 @@ impl Hook for Dying {
     }
 }
 
-/// A pool with a dead process's commit in memory.
 fn left(path: &Path) {
     let real = Pool::format(path, 16 << 20).unwrap();
     real.create_with("a", &CreateOptions::new(4096).class(Class::OnDemand)).unwrap();

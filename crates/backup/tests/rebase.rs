@@ -54,7 +54,6 @@ fn described(dir: &TempDir) -> (PathBuf, Pool) {
 
 const KEY: Choice<'static> = Choice { objects: &[], key: b"k", snapshots: false };
 
-/// All objects of both can be attached and changed; shared addresses stay shared.
 fn stands_beside(pool: &Pool, new: &Pool) {
     assert_eq!(new.list().count(), pool.list().count());
     for stat in pool.list().map(Result::unwrap) {
@@ -121,7 +120,6 @@ fn a_restored_pool_at_other_addresses_is_attached_beside_the_original() {
     sound(&again);
 }
 
-/// One object has unknown pointers: nothing is restored or cloned, and the error names it.
 #[test]
 fn a_pool_with_unknown_pointers_is_not_restored_at_other_addresses() {
     let dir = tempfile::tempdir().unwrap();

@@ -35,7 +35,6 @@ fn restored(from: &Path, to: &Path) -> Pool {
     Pool::open(to).unwrap()
 }
 
-/// Full and incremental, beside the writer, of an object, its snapshot, and an unwritten one.
 #[test]
 fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     let dir = tempfile::tempdir().unwrap();

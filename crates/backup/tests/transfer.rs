@@ -301,7 +301,6 @@ fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     assert!(two.attach_read("data").unwrap().as_slice() == content);
 }
 
-/// Taken addresses need a request for others.
 #[test]
 fn objects_with_addresses_keep_them_or_are_refused_where_they_are_taken() {
     let dir = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs the
-//! blocks, and tells of their commits by the functions that it gets here.
+//! Transactional and on-demand objects for blocks that GCC compiles: libpmo-tm runs them, and
+//! reports commits by the functions given here.
 
 use crate::args::{array, borrow, bytes, fill, text};
 use crate::block_heaps::{self as heaps, OfBlock};

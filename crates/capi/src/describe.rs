@@ -34,7 +34,6 @@ pub(crate) unsafe fn describe(ty: *const Type) -> Result<String> {
 struct Words {
     out: String,
     met: Vec<*const Type>,
-    /// Described pointers.
     pointers: usize,
     targets: VecDeque<(usize, extern "C" fn() -> *const Type)>,
 }

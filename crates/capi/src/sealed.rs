@@ -8,7 +8,6 @@ use indelible::{SealKey, SignKey, raw};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// Bytes of a verify key's text, with its zero.
 const DIGITS: usize = 65;
 
 /// # Safety

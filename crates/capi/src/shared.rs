@@ -37,8 +37,7 @@ pub struct QueueOf {
 #[allow(non_camel_case_types)]
 pub struct pmo_queue(());
 
-/// A queue, and its sides as this process uses them. Each has a lock: one thread may send while
-/// another waits.
+/// A queue. Each side has a lock: one thread may send while another waits.
 struct Sides {
     queue: Queue,
     producer: Mutex<Option<Producer>>,

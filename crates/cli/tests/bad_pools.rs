@@ -181,7 +181,6 @@ fn reading_beside_a_writer_needs_a_writable_pool() {
     held.release();
 }
 
-/// Runs a script in a mount namespace; `$0` is the tool.
 fn in_own_namespace(script: &str) -> Option<Run> {
     let possible = |flags: &str| {
         let run = Command::new("unshare").args([flags, "sh", "-c", "mount -t tmpfs none /mnt"]).output();

@@ -9,7 +9,6 @@ const SEAL: [&str; 2] = ["--seal-key-file", "k"];
 const READ: [&str; 4] = ["--seal-key-file", "k", "--verify-key-file", "w.pub"];
 const WRITE: [&str; 4] = ["--seal-key-file", "k", "--sign-key-file", "w"];
 
-/// `prod` and `test` are sealed with the same keys, signed or not.
 fn rig(signed: bool) -> Rig {
     let rig = Rig::new();
     std::fs::write(rig.path("k"), [0x5a; 32]).unwrap();

@@ -4,8 +4,6 @@ use crate::common::{Holder, PMO, Rig, Run};
 use std::io::{Read, Write};
 use std::process::Command;
 
-/// Psyncs "psynced", then stores "torn", and keeps the object attached. The pool is in the
-/// environment.
 #[test]
 #[ignore = "a process that other tests start"]
 fn writer() {

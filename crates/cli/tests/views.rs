@@ -202,7 +202,6 @@ fn s2_18_a_program_is_told_what_a_death_left() {
     assert!(later.out.contains("RESUMED 1 Some(9) 1 slot 1 a"), "{later:?}");
 }
 
-/// A program started by hand has no view; invalid variables are errors.
 #[test]
 fn variables_that_make_no_sense_are_errors() {
     let rig = rig();

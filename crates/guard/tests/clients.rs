@@ -55,7 +55,6 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
     drop((asks, says_nothing));
 }
 
-/// The file is no pool: the recovery's error is reported and disturbs no other client.
 #[test]
 fn a_recovery_that_fails_is_told() {
     let rig = Rig::new(AMPLE);

@@ -7,7 +7,6 @@ use indelible_guard::{Note, Outcome};
 use indelible_testing::Seeded;
 use std::sync::{Arc, Mutex, mpsc};
 
-/// No process attaches the object before the power cut.
 #[test]
 fn s1_09_a_death_publishes() {
     let rig = Rig::new(AMPLE);

@@ -33,7 +33,6 @@ fn a_process_that_has_the_number_of_a_connections_maker_is_not_killed() {
     assert!(status.success(), "{status}");
 }
 
-/// Connects, leaves the connection to a child that copies its input to it, and ends.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 #[expect(clippy::zombie_processes, reason = "the child outlives this process")]

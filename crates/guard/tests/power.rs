@@ -84,7 +84,6 @@ fn a_rehearsal_publishes_and_kills_nobody() {
     assert!(writer.child.try_wait().unwrap().is_none(), "it lives");
 }
 
-/// Commits beyond the budget are durable at once, and counted.
 #[test]
 fn s1_10_a_budget_bounds_the_commits_that_are_not_durable() {
     // One second at 512 bytes per second, for one writer.

@@ -274,8 +274,6 @@ fn pages_that_a_writer_has_not_touched_stay() {
     }
 }
 
-/// Bases are merged and their space reused after the writer's last psync, to which it still
-/// reverts.
 #[test]
 fn a_writer_goes_back_to_a_psync_that_others_have_moved() {
     const PAGES: usize = 100;

@@ -490,8 +490,6 @@ fn a_value_of_another_heap_is_refused() {
     assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }
 
-/// With explicit tracking, collections and roots mark their own stores, even before a psync of
-/// several.
 #[test]
 fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     support::everywhere(|world| {

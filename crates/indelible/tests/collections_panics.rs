@@ -410,7 +410,6 @@ fn an_ordered_map_that_is_cleared_has_nothing_that_was_dropped() {
     });
 }
 
-/// An inconsistent order never leads to freed keys.
 #[test]
 fn retain_does_not_trust_the_order_of_keys() {
     thread_local!(static LIE: Cell<u32> = const { Cell::new(0) });

@@ -64,7 +64,6 @@ fn die_with_a_sealed_object() {
     std::process::abort();
 }
 
-/// `None`: the kernel gives the dump to another program, or drops it.
 fn core_of(world: &World, all: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -460,7 +460,6 @@ fn without_room() {
     }
 }
 
-/// Prefaulting reports the lack of space as an error, where the store would raise a signal.
 #[test]
 fn pages_that_lack_space_are_an_error_before_the_store() {
     use std::os::unix::fs::PermissionsExt;
@@ -490,7 +489,6 @@ fn pages_that_lack_space_are_an_error_before_the_store() {
     }
 }
 
-/// Reads give zeros without claiming space, and the psync refuses stores.
 #[test]
 fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     let Some(small) = Small::mount("tmpfs") else { return };

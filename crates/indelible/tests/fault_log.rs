@@ -16,7 +16,6 @@ fn put(object: &mut Object, at: usize, byte: u8) {
     unsafe { object.as_mut_ptr().add(at).write_volatile(byte) };
 }
 
-/// An object that is scanned long enough for the log to be asked for; `None` where there is none.
 fn large() -> Option<(tempfile::TempDir, Pool, Object)> {
     let found = indelible::doctor(None).facilities;
     let log = found.iter().find(|facility| facility.name == "fault log").expect("the doctor tells of it");

@@ -320,7 +320,6 @@ fn readers_that_come_and_go_keep_nobody_away() {
     });
 }
 
-/// Mappings that overlap these bytes, and whether one of them is writable.
 fn mappings_of(bytes: &[u8]) -> (usize, bool) {
     let (start, end) = (bytes.as_ptr() as usize, bytes.as_ptr() as usize + bytes.len());
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

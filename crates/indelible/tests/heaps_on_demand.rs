@@ -136,7 +136,6 @@ fn s1_03_one_transaction_has_heaps_and_objects_of_both_classes() {
     assert_eq!(quick.check().unwrap(), []);
 }
 
-/// Plain loads outside transactions see committed values, even in pages added later.
 #[test]
 fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
     for walled in [false, true] {
@@ -279,8 +278,6 @@ fn s1_09_killed_at_any_moment_a_heap_on_demand_loses_no_commit_and_no_block() {
     }
 }
 
-/// Killed at any system call of a growing transaction: it is whole or absent, and the heap goes on
-/// growing.
 #[test]
 fn s1_09_a_growth_on_demand_may_die_at_any_system_call() {
     dies_as_it_grows(false);

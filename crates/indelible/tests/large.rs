@@ -76,7 +76,6 @@ fn as_a_cut() {
     });
 }
 
-/// A page whose samples changed is taken whole; unchanged lines keep their bytes.
 #[test]
 fn pages_that_changed_in_part_keep_the_rest() {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();

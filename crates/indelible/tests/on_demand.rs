@@ -335,8 +335,6 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
-/// Attaches fail at each point, in each way: the next one finds the object unchanged, and misses no
-/// commits.
 #[test]
 fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
     let mut failed = [0; 2];

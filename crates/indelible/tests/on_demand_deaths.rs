@@ -309,7 +309,6 @@ fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_
     killed_in_commits(Class::Transactional, true, None, 40);
 }
 
-/// The recovering process dies around system calls, and so does the next, elsewhere.
 #[test]
 fn s1_09_a_recovery_may_die_at_any_system_call() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -357,7 +356,6 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert_eq!(support::memory_of(&pool).len(), 0);
 }
 
-/// A death while making a log leaves nothing of it, once its memory is recovered.
 #[test]
 fn s1_09_a_log_that_was_being_made_does_not_stay() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -453,7 +451,6 @@ fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
     }
 }
 
-/// Bits flip in a dead process's memory: commits that exist only there are repaired.
 #[test]
 fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -536,7 +533,6 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     assert_eq!((kept.removed, kept.in_use), (0, 4), "a process has it");
 }
 
-/// Commits of dead processes reach the pool without an attach; those of living ones stay.
 #[test]
 fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -554,7 +550,6 @@ fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     judge(&pool);
 }
 
-/// Missing memory is reported, and accepted only with the caller's consent.
 #[test]
 fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

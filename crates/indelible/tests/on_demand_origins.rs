@@ -142,7 +142,6 @@ impl<D> Once<D> {
     }
 }
 
-/// Before the table is locked with memory present: between the creation of memory and its entry.
 struct Binding {
     once: Once<Box<dyn Fn() -> bool + Send + Sync>>,
     is_dying: AtomicBool,

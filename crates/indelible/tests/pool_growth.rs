@@ -6,7 +6,6 @@ use indelible::{CreateOptions, ErrorKind, Tracking};
 
 const MIB: usize = 1 << 20;
 
-/// The object ends at the pool's old end, and grows in place.
 #[test]
 fn an_object_grows_into_the_new_space_where_it_stands() {
     everywhere(|world| {

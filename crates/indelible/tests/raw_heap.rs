@@ -148,7 +148,6 @@ fn several_objects_with_heaps_are_psynced_by_any_address() {
     });
 }
 
-/// Blocks since the last psync return to the heap, which keeps its options.
 #[test]
 fn a_heap_by_address_goes_back_to_its_last_psync() {
     everywhere(|world| {

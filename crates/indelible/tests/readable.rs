@@ -103,7 +103,6 @@ fn s1_16_loads_outside_see_what_was_committed_and_nothing_of_what_runs_or_failed
     });
 }
 
-/// Threads commit rising even numbers and undo odd ones, while others load.
 #[test]
 fn s1_16_loads_beside_transactions_see_only_what_was_committed() {
     for kind in KINDS {

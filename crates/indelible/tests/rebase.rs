@@ -463,7 +463,6 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     assert_eq!(pool.stat("again").unwrap().address, two.address);
 }
 
-/// Bytes are copied unchanged once they are declared free of addresses.
 #[test]
 fn a_position_independent_object_gets_other_addresses_as_it_is() {
     everywhere(|world| {

@@ -148,7 +148,6 @@ fn s1_03_histories_of_many_threads_are_serial_and_opaque() {
     }
 }
 
-/// The checker finds lost updates, torn reads, write skew and dirty reads.
 #[test]
 fn histories_that_are_not_serial_are_found() {
     let one =

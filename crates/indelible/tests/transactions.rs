@@ -170,7 +170,6 @@ fn s1_16_an_object_is_attached_by_its_class_alone() {
     drop(strict);
 }
 
-/// Transactions store, so objects of a read-only pool have none.
 #[test]
 fn a_pool_that_is_read_only_has_no_transactions() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

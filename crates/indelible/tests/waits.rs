@@ -177,7 +177,6 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
     assert_eq!(pool.destroy("b").unwrap_err().kind(), ErrorKind::Held);
 }
 
-/// A read-only pool attaches a copy: it blocks no writer, and no writer changes it.
 #[test]
 fn a_user_who_may_only_read_blocks_no_writer() {
     let (_folder, pool) = pool();

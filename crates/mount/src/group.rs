@@ -17,7 +17,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Parses the attribute.
     pub(crate) fn of(value: &[u8], process: u32) -> Option<Group> {
         let mut words = std::str::from_utf8(value).ok()?.split_whitespace();
         let seconds: u64 = words.next()?.parse().ok().filter(|seconds| (1..=LONGEST).contains(seconds))?;
@@ -26,7 +25,6 @@ impl Group {
     }
 }
 
-/// Whether a thread belongs to `owner` or a descendant.
 pub(crate) fn descends(thread: u32, owner: u32) -> bool {
     let field = |process: u32, name: &str| -> Option<u32> {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;

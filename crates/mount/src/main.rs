@@ -100,7 +100,6 @@ fn detach_dead(folder: &Path) {
     }
 }
 
-/// Detaches a mount lazily, as root or by fusermount3.
 fn detach(folder: &Path) {
     for (program, options) in [("umount", &["-l"][..]), ("fusermount3", &["-u", "-z"])] {
         let ran = Command::new(program).args(options).arg(folder).stderr(Stdio::null()).status();

@@ -48,7 +48,6 @@ impl Options {
         Ok(options)
     }
 
-    /// The volume or its snapshot.
     pub(crate) fn open(&self) -> Result<Volume, String> {
         let pool = match Pool::open(&self.pool) {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {

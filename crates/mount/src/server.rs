@@ -1,7 +1,7 @@
 //! The requests of the kernel, each an operation of the volume.
 //!
-//! The kernel holds each reported inode until it forgets it, so that open files outlive their
-//! names. It checks permissions, and may cache names and attributes forever: all changes pass it.
+//! The kernel holds each reported inode until it forgets it. It checks permissions, and may cache
+//! names and attributes forever: all changes pass it.
 
 use crate::attributes::{attributes, file_type, time_or_now};
 use crate::group::{self, Group};

@@ -78,7 +78,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether there is no group, or the thread belongs to it.
     pub(crate) fn may_end_group(&self, thread: u32) -> bool {
         self.lock().group.as_ref().is_none_or(|group| descends(thread, group.owner))
     }
@@ -93,7 +92,6 @@ impl Shared {
 }
 
 impl State {
-    /// Psyncs, and answers waiting programs.
     fn sync_and_answer(&mut self) -> Result<()> {
         let synced = self.volume.sync();
         let errno = match &synced {

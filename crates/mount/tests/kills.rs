@@ -40,7 +40,6 @@ fn writes() {
     }
 }
 
-/// The round in all of the file's bytes.
 fn round(path: &Path) -> u64 {
     let Ok(bytes) = fs::read(path) else { return 0 };
     assert!(bytes.len() > 8, "{} has {} bytes", path.display(), bytes.len());

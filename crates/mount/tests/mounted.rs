@@ -115,7 +115,6 @@ fn a_snapshot_is_mounted_beside_its_volume() {
     mounted.end();
 }
 
-/// Begins a group, changes two files, and ends it on command.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn member() {

@@ -120,7 +120,6 @@ impl<'h> Change<'h> {
         Ok(())
     }
 
-    /// The last hold ended: removes an orphan.
     pub(crate) fn released(&mut self, number: u64) -> Result<()> {
         if self.tree.inode(number).is_ok_and(|inode| inode.links == 0) {
             self.adopt(number)?;

@@ -16,7 +16,6 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Bytes copied at once.
 const PIECE: usize = 1 << 20;
 
 /// Counts of a copy.
@@ -95,7 +94,6 @@ impl Volume {
         Ok(copied)
     }
 
-    /// A file's bytes and holes.
     fn fill(&mut self, inode: u64, path: &Path) -> Result<u64> {
         let failed = |error: io::Error| failed(path, &error);
         let file = File::open(path).map_err(failed)?;

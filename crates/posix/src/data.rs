@@ -25,7 +25,6 @@ pub enum Allocate {
     Zero,
 }
 
-/// A range's blocks, each with its part of the range.
 fn parts(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
     let blocks = if range.is_empty() { 0..0 } else { range.start / BLOCK..range.end.div_ceil(BLOCK) };
     blocks.map(move |index| {
@@ -55,7 +54,6 @@ fn make_room<'h>(block: &mut PVec<'h, u8>, length: usize, heap: HeapRef<'h>) -> 
     Ok((block.capacity() - old) as u64)
 }
 
-/// Stores zeros, or `bytes`, in a block with room.
 fn put(block: &mut PVec<'_, u8>, part: Range<usize>, bytes: Option<&[u8]>) -> Result<()> {
     let old = block.len();
     if old < part.start {
@@ -172,7 +170,6 @@ fn reserve_block<'h>(blocks: &mut Blocks<'h>, index: u64, length: usize, heap: H
     Ok(bytes)
 }
 
-/// Zeros a range; with `free`, frees whole blocks.
 fn cut(inode: &mut Inode<'_>, range: Range<u64>, free: bool) -> Result<()> {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
     let (mut given_back, mut gone) = (0, Vec::new());

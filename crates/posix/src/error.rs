@@ -21,7 +21,6 @@ impl Error {
         Error { errno, what, about: None, cause: None }
     }
 
-    /// Names the file or the object.
     pub(crate) fn about(mut self, about: impl Into<Box<str>>) -> Error {
         self.about = Some(about.into());
         self

@@ -15,7 +15,6 @@ use indelible::collections::{PBTreeMap, PBox, PVec};
 pub(crate) const BLOCK: u64 = 64 << 10;
 /// The root directory.
 pub const ROOT: u64 = 1;
-/// The volume's root in its heap.
 pub(crate) const NAME: &str = "volume";
 
 pub(crate) type Blocks<'h> = PBTreeMap<'h, u64, PVec<'h, u8>>;
@@ -40,7 +39,6 @@ pub(crate) struct Tree<'h> {
     pub(crate) inodes: PBTreeMap<'h, u64, PBox<'h, Inode<'h>>>,
 }
 
-/// A file, a directory, a symbolic link, a FIFO or a socket.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Inode<'h> {

@@ -1,9 +1,8 @@
 //! Files in pools of [Indelible](indelible): a volume that is crash-consistent as a whole.
 //!
 //! A [`Volume`] is one object of a pool, with a table of inodes, directories as ordered maps, and
-//! files in blocks of the object's heap. Operations store to memory; [`Volume::sync`] is one psync,
-//! which makes all earlier operations durable, all or nothing. After a crash the whole tree is
-//! exactly as one `sync` left it.
+//! files in blocks of the object's heap. Operations store to memory; [`Volume::sync`] is one psync:
+//! after a crash the whole tree is exactly as one `sync` left it.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

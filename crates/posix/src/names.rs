@@ -51,7 +51,6 @@ impl Change<'_> {
         })
     }
 
-    /// Fails unless the directory exists without the name.
     fn expect_free(&self, directory: u64, name: &[u8]) -> Result<()> {
         match self.find(directory, name) {
             Ok(Some(_)) => Err(EXISTS),
@@ -81,7 +80,6 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Owner and mode inherited from the directory.
     fn inherit<'a>(&self, directory: u64, new: &New<'a>) -> Result<New<'a>> {
         let parent = self.tree.inode(directory)?;
         let mut new = *new;
@@ -180,7 +178,6 @@ impl Change<'_> {
         self.lost_name(number)
     }
 
-    /// Fails if `directory` is `number` or lies in it.
     fn expect_outside(&self, number: u64, mut directory: u64) -> Result<()> {
         loop {
             if directory == number {

@@ -209,7 +209,6 @@ impl Volume {
         self.named(inode, done)
     }
 
-    /// Names the file in an error of damage.
     fn named<R>(&self, inode: u64, done: Result<R>) -> Result<R> {
         done.map_err(|error| match error.errno() {
             libc::EIO => error.about(self.path_of(inode)),

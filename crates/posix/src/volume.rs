@@ -1,7 +1,7 @@
 //! An open volume: creation, opening, durability.
 //!
 //! Invariant: a change that panics, on damage, leaves the tree half changed in memory. Then
-//! `failure` is set, and there are no more psyncs.
+//! `failure` bars psyncs.
 
 use crate::change::{Change, New};
 use crate::error::{Error, Result};
@@ -16,16 +16,14 @@ const FIRST: u64 = 1 << 20;
 
 /// A volume: directories and files in one object of a pool.
 ///
-/// Changes are stores to memory; [`sync`](Volume::sync) makes them durable as one step. A drop
-/// without it, or a crash, leaves the tree of the last `sync`. Inodes are numbers; the root
-/// directory is [`ROOT`](crate::ROOT). Permissions are unchecked: under `pmo mount` the kernel
-/// checks them.
+/// Changes are stores to memory; [`sync`](Volume::sync) makes them durable as one step. A drop or a
+/// crash leaves the last `sync`. Inodes are numbers; the root directory is [`ROOT`](crate::ROOT).
+/// Permissions are unchecked: under `pmo mount` the kernel checks them.
 pub struct Volume {
     heap: Access,
     pool: Pool,
     name: String,
     held: HashMap<u64, u64>,
-    /// The tree differs from the last psync.
     changed: bool,
     failure: Option<String>,
     group: Option<Group>,
@@ -39,7 +37,6 @@ enum Access {
     Reading(ReadHeap),
 }
 
-/// Changes that become durable as one step.
 struct Group {
     until: Instant,
     expired: bool,
@@ -269,7 +266,7 @@ impl Volume {
     }
 
     /// Defers psyncs until [`end_group`](Volume::end_group), or until `limit` is over, so that the
-    /// group's changes become durable as one step. Earlier changes become durable now.
+    /// group's changes become durable as one step.
     ///
     /// # Errors
     /// `EBUSY`: a group is open. As for [`sync`](Volume::sync).

@@ -1,5 +1,5 @@
-//! Every image of a power cut opens, is consistent, and is one psync's tree. Sequences are bounded,
-//! as CrashMonkey's ACE makes them: all pairs of operations on a few files.
+//! Every image of a power cut opens, is consistent, and is one psync's tree. Sequences are those of
+//! CrashMonkey's ACE: all pairs of operations on a few files.
 
 use crate::support::{Dump, OWN, check, dump};
 use indelible::{Pool, PoolOptions};
@@ -144,7 +144,6 @@ fn s2_22_a_power_cut_leaves_the_tree_of_one_psync() {
     assert!(judged > 280, "{judged} images");
 }
 
-/// The judge notices an image that mixes two syncs.
 #[test]
 fn images_differ_where_trees_do() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());

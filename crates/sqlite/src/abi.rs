@@ -71,7 +71,6 @@ pub(crate) type FileControl = unsafe extern "C" fn(*mut c_void, *const c_char, c
 pub(crate) type Exec =
     unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int;
 
-/// A function of SQL: a context, and its arguments.
 pub(crate) type SqlFunction = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_void);
 type Pointer = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 

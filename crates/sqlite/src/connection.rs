@@ -1,8 +1,7 @@
 //! A connection's file: SQLite's locks, as readers beside a writer have them.
 //!
-//! A reader sees the last psync that was there when it took its SHARED lock, and keeps no writer
-//! waiting. A writer has to have seen the newest one: else its RESERVED lock is refused, and it
-//! begins again.
+//! A reader sees the last psync at its SHARED lock, and blocks no writer. A writer must have seen
+//! the newest one: else its RESERVED lock is refused, and it begins again.
 
 use crate::database::Database;
 use crate::failure::{Failure, Result, code};
@@ -13,7 +12,6 @@ use crate::{tickets, together};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// SQLite's levels of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     #[default]
@@ -31,7 +29,6 @@ pub(crate) struct Connection {
     level: Level,
     view: SharedView,
     read_only: bool,
-    /// Commits return before they are durable.
     by_ticket: bool,
     /// The limit that SQLite set for [`fetch`](Connection::fetch).
     mapped: i64,
@@ -170,8 +167,8 @@ impl Connection {
         self.database.lock().writer.is_some()
     }
 
-    /// Without a lock SQLite reads the page size, and its test programs more: from the last psync.
-    /// An object that is no database is refused at the first lock.
+    /// Without a lock SQLite reads the page size: from the last psync. An object that is no
+    /// database is refused at the first lock.
     fn look(&self, view: &mut View) {
         if view.source == Source::Nothing {
             let _ = self.database.show(view);
@@ -220,8 +217,7 @@ impl Connection {
         self.as_writer(|state| state.truncate(length))
     }
 
-    /// Makes the writer's stores durable, with those of the other files of the transaction; does
-    /// nothing for a connection that is no writer.
+    /// Makes the writer's stores durable, with those of the transaction's other files.
     pub(crate) fn sync(&self) -> Result<()> {
         if self.level < Level::Exclusive {
             return Ok(());

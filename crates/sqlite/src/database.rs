@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes of an object that is made for a database.
 const FIRST: u64 = 256 << 10;
-/// Length of a pool that is made.
 const POOL: u64 = 1 << 30;
 /// A holder keeps the object for so long, at least, so that processes by turns make progress.
 const TURN: Duration = Duration::from_millis(10);
@@ -38,7 +37,6 @@ pub(crate) struct Database {
 
 static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
 
-/// Whether a file begins as SQLite's do.
 fn is_plain(path: &Path) -> bool {
     let mut magic = [0; 16];
     File::open(path).is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok())
@@ -53,7 +51,6 @@ pub(crate) struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// The pool, and whether it can only be read.
     fn pool(&self) -> Result<(Pool, bool)> {
         if let Some(pool) = crate::offered(self.path) {
             return Ok((pool, false));

@@ -105,8 +105,8 @@ const FUNCTION: c_int = 1 | 0x8_0000;
 /// A journal in memory is SQLite's own then; pages are read where they lie.
 const PRAGMAS: &CStr = c"PRAGMA journal_mode=MEMORY; PRAGMA mmap_size=1099511627776";
 
-/// A connection was opened: on the VFS it has its functions of SQL; where SQLite loaded the
-/// extension it has the defaults that suit the VFS, too, and the program sets its own after it.
+/// On the VFS, a connection gets functions of SQL, and the VFS's defaults where SQLite loaded the
+/// extension.
 unsafe extern "C" fn opened(database: *mut c_void, _: *mut *mut c_char, api: *const c_void) -> c_int {
     if api.is_null() {
         return code::OK;

@@ -16,7 +16,6 @@ pub(crate) struct Header {
     magic: [u8; 16],
     version: u32,
     reserved: u32,
-    /// Bytes of SQLite's file.
     pub(crate) length: u64,
     /// Psyncs of the database: equal numbers mean equal contents.
     pub(crate) commits: u64,

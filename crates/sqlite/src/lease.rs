@@ -1,7 +1,6 @@
 //! The lease of a database's writer: a word that another process changes to ask for the object.
 //!
-//! The object's kernel lock alone excludes writers; the word only tells its holder that a process
-//! waits. So a holder that died needs no care.
+//! The object's kernel lock alone excludes writers; the word tells its holder that a process waits.
 
 use crate::failure::Result;
 use indelible::{Class, CreateOptions, ErrorKind, Pool, SharedObject, wait_any};
@@ -15,8 +14,7 @@ const LEFT: usize = 64;
 pub(crate) struct Lease(SharedObject);
 
 impl Lease {
-    /// Attaches the word of a database's object, and makes it if there is none, or if an earlier
-    /// boot left it.
+    /// Attaches the word of a database's object; a missing or earlier boot's one is made.
     pub(crate) fn of(pool: &Pool, object: &str) -> Result<Lease> {
         let name = format!("{object}.lease");
         let missing = [ErrorKind::NotFound, ErrorKind::VolatileGone];

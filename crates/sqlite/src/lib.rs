@@ -2,8 +2,7 @@
 //!
 //! `libsqlite3-pmo.so`, which `cargo xtask install` puts in place, is a loadable extension that
 //! registers the VFS `pmo`. From then on `file:app.pmo?vfs=pmo&object=main.db` is a database in an
-//! object of a pool. A transaction is one psync: after a crash the database is as a commit left it,
-//! and there is no journal on disk.
+//! object of a pool. A transaction is one psync, without a journal on disk.
 //!
 //! A Rust program that has SQLite linked registers the VFS itself, with SQLite's own functions:
 //!

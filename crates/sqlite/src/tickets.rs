@@ -1,5 +1,5 @@
-//! Commits that return before they are durable, and the thread that makes them durable together:
-//! one psync of all databases of a pool that owe some.
+//! Commits that return before they are durable, and the thread that makes them so: one psync of all
+//! owing databases of a pool.
 //!
 //! Lock order: databases' states by address. `QUEUE` alone.
 

@@ -1,9 +1,8 @@
 //! Databases of one pool that a connection of SQLite has attached: their transaction is one psync.
 //!
 //! SQLite syncs one file after the other. Those of a pool wait for the last of them; with a
-//! super-journal they wait for its deletion, which is the point at which SQLite takes the
-//! transaction for committed. A super-journal is a file, as plain databases that take part in the
-//! transaction rely on it.
+//! super-journal they wait for its deletion, SQLite's point of commit. A super-journal is a file,
+//! as plain databases that take part in the transaction rely on it.
 //!
 //! Lock order: databases' states by address. `PARTS` and `SUPER_JOURNALS` alone.
 
@@ -28,7 +27,6 @@ struct Part {
 /// In the order in which SQLite opened them, and in which it writes and syncs them at a commit.
 static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
 
-/// A super-journal's files.
 type Files = Vec<(u64, Weak<Database>)>;
 
 /// Super-journals that SQLite opened by this VFS, until it deletes them.
@@ -45,7 +43,6 @@ pub(crate) fn is_entered(name: &[u8]) -> bool {
     lock(&SUPER_JOURNALS).contains_key(name)
 }
 
-/// Whether there are super-journals, which may name journals of plain databases.
 pub(crate) fn has_super_journals() -> bool {
     !lock(&SUPER_JOURNALS).is_empty()
 }
@@ -78,12 +75,10 @@ pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>
     database.lock().finish(id, wait);
 }
 
-/// Another file that a connection of SQLite writes.
 struct Other {
     id: u64,
     database: Arc<Database>,
     wait: Option<Wait>,
-    /// Whether SQLite syncs it later.
     later: bool,
 }
 

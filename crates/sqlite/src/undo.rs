@@ -1,7 +1,7 @@
 //! Pages as they were before a transaction.
 //!
-//! An object's revert goes back to its last psync. While commits are owed that is too far: a
-//! transaction is undone from here instead.
+//! While commits are owed, an object's revert would undo them, too: a transaction is undone from
+//! here instead.
 
 use indelible::Object;
 use std::collections::BTreeMap;
@@ -20,7 +20,6 @@ impl Undo {
         }
     }
 
-    /// Stores them again.
     pub(crate) fn restore(self, object: &mut Object) {
         for (at, page) in self.0 {
             object.range_mut(at..at + page.len()).copy_from_slice(&page);

@@ -25,7 +25,6 @@ use std::path::Path;
 pub(crate) const NAME: &CStr = c"pmo";
 
 const SECTOR: c_int = 512;
-/// A write never tears its neighbours, and a file that grew has the new bytes:
 /// SQLITE_IOCAP_POWERSAFE_OVERWRITE, SAFE_APPEND and SEQUENTIAL, which spare work on the journal.
 const CHARACTERISTICS: c_int = 0x1000 | 0x200 | 0x400;
 

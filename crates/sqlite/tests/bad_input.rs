@@ -12,7 +12,6 @@ fn filled(path: &Path) {
     connection.execute_batch("CREATE TABLE t(b BLOB); INSERT INTO t VALUES (randomblob(9000))").unwrap();
 }
 
-/// Writes into both copies of the pool's superblock.
 fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     for slot in [0, 4096] {

@@ -46,8 +46,6 @@ fn s2_26_a_reader_keeps_its_state_beside_a_writer_and_begins_anew_to_write() {
     assert_eq!(integrity(&writer), "ok");
 }
 
-/// A statement that has pointers into the object's memory keeps a second connection's commit
-/// waiting, and no longer.
 #[test]
 fn pages_that_are_lent_keep_a_writer_waiting_and_no_state_is_mixed() {
     let (_dir, path) = place();
@@ -140,7 +138,6 @@ fn adds_when_told() {
     }
 }
 
-/// Both stay, and are idle while the other writes.
 #[test]
 fn the_object_goes_from_one_idle_process_to_the_other_and_back() {
     let (dir, path) = place();
@@ -197,7 +194,6 @@ fn a_killed_writer_beside_readers_leaves_the_last_commit() {
     assert_eq!((number(&reader, READ), integrity(&reader).as_str()), (1, "ok"));
 }
 
-/// Connections that come and go leave no lock.
 #[test]
 fn a_connection_that_closes_in_its_transaction_undoes_it() {
     let (_dir, path) = place();

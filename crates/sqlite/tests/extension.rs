@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 
 const PAGE: &str = include_str!("../../../docs/cookbook/sqlite.md");
 
-/// Puts the extension into a folder, under the name from which SQLite derives its entry point.
 fn install(folder: &Path) {
     // Cargo builds it beside this program.
     let built = std::env::current_exe().unwrap().with_file_name("libindelible_sqlite.so");
@@ -32,7 +31,6 @@ fn run(folder: &Path, program: &str, argument: &str, script: &str) -> String {
     text(&output.stdout)
 }
 
-/// The blocks of the page in one language.
 fn blocks(language: &str) -> Vec<String> {
     page::blocks(PAGE).into_iter().filter(|(of, _)| of == language).map(|(_, block)| block).collect()
 }
@@ -77,7 +75,6 @@ fn s2_26_a_shell_that_is_killed_in_a_transaction_of_a_million_rows_goes_on() {
     assert_eq!(run_commands(dir.path(), &blocks("console")[3]), 3);
 }
 
-/// The shell sets what suits the VFS, and other databases keep their defaults.
 #[test]
 fn the_extension_sets_the_defaults_of_its_own_connections_alone() {
     if !runs("sqlite3", &["--version"]) {

@@ -1,5 +1,4 @@
-//! The VFS on a simulated medium: every image of a short program opens, is sound, and is a prefix
-//! of the acknowledged transactions.
+//! The VFS on a simulated medium: every image is sound, and a prefix of the transactions.
 
 use crate::support::{integrity, number, reopened, try_open};
 use indelible::PoolOptions;

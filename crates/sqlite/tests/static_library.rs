@@ -45,8 +45,8 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &said
 }
 
-/// The address sanitizer takes a part of the range of windows: a pool there is taken, and the
-/// program makes another.
+/// The address sanitizer takes a part of the range of windows, so the program may need another
+/// pool.
 #[test]
 fn a_c_program_does_everything_under_the_address_sanitizer() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/everything.c");

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, Once};
 
-/// SQLite's log.
 static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 extern "C" fn log(_: *mut c_void, code: c_int, text: *const c_char) {

@@ -11,14 +11,12 @@ use std::sync::Arc;
 const READ: &str = "SELECT v FROM n";
 const TABLES: &str = "CREATE TABLE n(v); INSERT INTO n VALUES (0); CREATE TABLE t(b BLOB)";
 
-/// Waits until all commits are durable.
 fn wait(connection: &Connection) -> i64 {
     // A statement that is prepared once asks each time.
     let mut wait = connection.prepare_cached("SELECT pmo_wait()").unwrap();
     wait.query_row([], |row| row.get(0)).unwrap()
 }
 
-/// How the connection commits, after a call of `pmo_commit`.
 fn mode(connection: &Connection, call: &str) -> String {
     connection.query_row(&format!("SELECT {call}"), [], |row| row.get(0)).unwrap()
 }

@@ -455,7 +455,6 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
     });
 }
 
-/// A library whose transactions call another one.
 struct Beside;
 
 // SAFETY: as `Direct`.

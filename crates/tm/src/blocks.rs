@@ -1,7 +1,7 @@
 //! The blocks of a thread: begin, rerun, cancel, commit.
 //!
-//! A block runs as a transaction, or *directly*: alone, with plain accesses that cannot be undone.
-//! An inner block is a part of the outer one; the changes before a cancellable one are kept.
+//! A block runs as a transaction, or *directly*: alone, with plain accesses. An inner block is a
+//! part of the outer one; the changes before a cancellable one are kept.
 
 mod ending;
 

@@ -66,8 +66,7 @@ global_asm!(
 );
 
 impl Beginning {
-    /// Word by word, as `_ITM_beginTransaction` stored it: a load of two words would stall until
-    /// both stores left the store buffer.
+    /// Word by word, as `_ITM_beginTransaction` stored it, as a load of two words would stall.
     ///
     /// # Safety
     ///

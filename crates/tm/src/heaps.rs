@@ -1,5 +1,5 @@
-//! Memory that blocks allocate in persistent objects: libpmo has the heaps and accesses their words
-//! by the functions passed here, as part of the block.
+//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and accesses words by
+//! functions passed here.
 //!
 //! Each function has a clone under GCC's name for it, which compiled code calls in a block: GCC
 //! drops a block that calls only pure functions.

@@ -3,10 +3,9 @@
 //! libitm: linked before it (`-lpmo-tm`), or by `LD_PRELOAD`.
 //!
 //! The functions follow the "Intel Transactional Memory Compiler and Runtime Application Binary
-//! Interface", version 1.1, as GCC uses it. A block begins in [`entry`], again and again;
-//! [`blocks`] runs and ends it; [`barriers`] and [`bytes`] are compiled code's accesses; the other
-//! modules keep what a block's end undoes or does. Where a block is rerun, nothing may unwind,
-//! panic or hold a lock.
+//! Interface", version 1.1, as GCC uses it. A block begins in [`entry`]; [`blocks`] runs and ends
+//! it; [`barriers`] and [`bytes`] are compiled code's accesses. Where a block is rerun, nothing may
+//! unwind, panic or hold a lock.
 //!
 //! # Invariants
 //!

@@ -1,5 +1,5 @@
-//! Rules broken on request, to prove that tests notice. Only with the feature `mutants` does the
-//! environment variable `INDELIBLE_TM_MUTANT` name one; without it the compiler drops the checks.
+//! Rules broken on request, to prove that tests notice: with the feature `mutants`,
+//! `INDELIBLE_TM_MUTANT` names one.
 
 /// Lists each mutant once: its name, and the rule it breaks.
 macro_rules! mutants {

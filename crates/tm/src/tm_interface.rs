@@ -1,6 +1,5 @@
-//! The interface between libpmo, which has persistent objects, and libpmo-tm, which runs blocks of
-//! compiled code. Each library has a copy of this file; a test compares the two. Objects are named
-//! by their own addresses.
+//! The interface between libpmo and libpmo-tm. Each has a copy of this file; a test compares them.
+//! Objects are named by their own addresses.
 
 use std::ffi::{c_char, c_int};
 
@@ -11,8 +10,7 @@ pub const VERSION: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
-    /// A multiple of 64; in an object with check words of 32, as each half of a line of words fills
-    /// a line with these.
+    /// A multiple of 64; in an object with check words of 32.
     pub address: usize,
     /// Its address for blocks.
     pub view: usize,
@@ -80,8 +78,8 @@ pub struct Object {
     pub checked: usize,
     /// In bytes, of words alone.
     pub len: usize,
-    /// 0: a commit waits until it is durable. Else the object is on demand, and commits are told
-    /// with this number, common to the objects that a block may change together.
+    /// 0: a commit waits until it is durable. Else the object is on demand; commits are told with
+    /// this number, common to objects that one block may change.
     pub demand: usize,
     /// Lets this thread, in a block that cannot be undone, use objects at their own addresses, as
     /// other code does.

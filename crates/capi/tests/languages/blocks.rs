@@ -264,8 +264,7 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
     }
 }
 
-/// Scattered pages are mappings of their own only while a block has them. A block at the limit of
-/// mappings still touches all pages.
+/// A block at the limit of mappings still touches all pages.
 #[test]
 fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
     let folder = folder();

@@ -71,9 +71,8 @@ pub fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     kill_repeatedly(run, &mut rng, (15, 40), 1, 0);
 }
 
-/// Kills a program, which reports each step, `rounds` times after fewer than `most` steps. All
-/// reported steps are there, and at most one more of each of its `threads`. `before`: steps done
-/// earlier.
+/// Kills a program, which reports each step, `rounds` times after fewer than `most` steps. At most
+/// one more step of each of its `threads` is there. `before`: steps done earlier.
 pub fn kill_repeatedly(
     run: impl Fn() -> Command,
     rng: &mut Seeded,
@@ -350,9 +349,8 @@ fn descriptions_that_are_not_true_do_not_compile() {
     }
 }
 
-/// The library is not instrumented: the sanitizer checks the program's stores and the fixed
-/// mapping. Its allocator takes a sixteenth of the range of windows: a pool there cannot be
-/// attached, and the test makes another.
+/// The library is not instrumented. Its allocator takes a sixteenth of the range of windows, so the
+/// test may have to make another pool.
 #[test]
 fn programs_run_under_address_sanitizer() {
     const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };

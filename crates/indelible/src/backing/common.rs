@@ -1,5 +1,5 @@
-//! Memory that many processes share: one file, owned by each of them. Byte locks beyond the file's
-//! end tell which processes exist.
+//! Memory that many processes share: one file; byte locks beyond its end tell which processes
+//! exist.
 
 use std::os::fd::AsFd;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Shared backing: an object's memory as a file that outlives the process: on tmpfs, or, if that is
-//! too small or missing, beside the pool. It is never trusted after a reboot.
+//! Shared backing: an object's memory as a file that outlives the process, on tmpfs or beside the
+//! pool. It is never trusted after a reboot.
 //!
 //! Invariants:
 //! 1. A file is complete before it has a name: blocks reserved, header written, lock held. So
@@ -70,7 +70,6 @@ impl Backing {
         find_anywhere(folders, identity, Length::Exactly(len))
     }
 
-    /// As [`find`](Backing::find), also if it was [lengthened](Backing::lengthen).
     pub(crate) fn find_longer(
         folders: Folders<'_>,
         identity: &Identity,

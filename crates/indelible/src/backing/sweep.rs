@@ -53,7 +53,6 @@ enum Verdict {
 
 type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
 
-/// Judges each file before its lock, and removable ones again under it.
 fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);

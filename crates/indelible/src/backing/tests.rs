@@ -431,8 +431,8 @@ fn a_backing_has_its_pages_however_full_the_file_system() {
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     let mapping = backing.map(None).unwrap();
     let zero = fs::File::open("/dev/zero").unwrap();
-    // The kernel's store fails with EFAULT where this process's would raise SIGBUS. SAFETY: stores
-    // to all of this test's mapping, of which there are no references.
+    // Fails with EFAULT rather than SIGBUS. SAFETY: stores to all of this test's mapping, of which
+    // there are no references.
     let stored = unsafe { libc::read(zero.as_raw_fd(), at(&mapping, 0).cast(), mapping.len()) };
     assert_eq!(stored, mapping.len() as isize, "{}", io::Error::last_os_error());
     drop(mapping);

@@ -8,7 +8,6 @@ use std::time::Duration;
 /// Invariant: every `collect` reports a stored page until a `settle` that mentions it. No stores
 /// come between the two.
 pub(super) trait Backend: Send + Sync {
-    /// Appends the pages that may have been stored to since their last settle, ascending.
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()>;
 
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.
@@ -27,7 +26,6 @@ pub(super) trait Backend: Send + Sync {
 
     fn compared(&mut self, _pages: u64, _took: Duration) {}
 
-    /// How many times `collect` found all pages by name, without a scan.
     fn found_by_name(&self) -> u64 {
         0
     }

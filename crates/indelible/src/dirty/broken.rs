@@ -1,12 +1,9 @@
-//! For tests that have a process of their own: a rule of the fault log that is broken there, or a
-//! means that is withheld.
+//! For tests in their own process: a broken rule of the fault log, or a withheld means.
 
 use std::sync::OnceLock;
 
-/// The variable that names it.
 pub(super) const BROKEN: &str = "INDELIBLE_BROKEN_FAULT_LOG";
 
-/// One rule, broken, or one thing that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     /// A record is counted and given to no object.
@@ -15,7 +12,6 @@ pub(super) enum Broken {
     CountMisread,
     /// A page that is left unprotected is not remembered.
     OpenForgotten,
-    /// The kernel refuses the events.
     EventsRefused,
 }
 

@@ -38,6 +38,5 @@ pub(crate) enum Cut<'a> {
     Closed,
     /// Stores to dirty pages wait; others belong to the next psync.
     Frozen,
-    /// Dirty pages are copied until none was stored to meanwhile; otherwise the bystanders decide.
     Copied(&'a mut dyn Bystanders),
 }

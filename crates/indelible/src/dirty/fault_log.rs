@@ -1,10 +1,9 @@
 //! The process's log of page faults, shared by its objects: it names pages that were stored to, and
 //! proves that no name is missing.
 //!
-//! A store to a protected page is a fault, so the log names each page that lost its protection.
-//! Faults counted by the kernel, minus records, is the number of unlogged faults. It only grows: by
-//! stores of system calls, threads without events, lost records. While it is what it was at an
-//! earlier moment, the log names every page that was stored to since.
+//! A store to a protected page is a logged fault. Faults counted by the kernel, minus records, is
+//! the number of unlogged faults. It only grows: by stores of system calls, threads without events,
+//! lost records. While it stands still, the log names every page stored to.
 //!
 //! Other processes' stores (`process_vm_writev`, debuggers) count as their faults, not this
 //! process's: users of the log scan now and then (`wp_async/named.rs`).
@@ -31,7 +30,6 @@ const READINGS: usize = 16;
 const EXPECTED: usize = 4;
 /// Names kept for one object between its psyncs.
 const KEPT: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
-/// Nanoseconds per logged fault.
 const FAULT_NS: u64 = 300;
 /// Nanoseconds that the log may lose before it pauses, and the first pause.
 const LOSS_NS: u64 = 50_000_000;
@@ -60,7 +58,6 @@ struct Worth {
     rests: Option<Instant>,
 }
 
-/// The names of one object.
 #[derive(Debug)]
 struct Route {
     id: u64,
@@ -70,7 +67,6 @@ struct Route {
     lost: bool,
 }
 
-/// The sums at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     epoch: u64,
@@ -114,7 +110,6 @@ impl FaultLog {
 }
 
 impl State {
-    /// Consumes the records; gives each to the objects that contain its address.
     fn drain(&mut self) {
         let State { rings, routes, .. } = self;
         let mut inside = 0;
@@ -150,7 +145,6 @@ impl State {
         None
     }
 
-    /// Whether faults are logged. The log pauses where it costs more than it saves.
     fn is_on(&mut self) -> bool {
         match self.worth.rests {
             Some(until) if Instant::now() < until => return false,
@@ -164,7 +158,6 @@ impl State {
         true
     }
 
-    /// Ends or begins a pause.
     fn switch(&mut self, on: bool) {
         let (losses, rest) = (self.worth.losses, REST * (1 << self.worth.losses.min(6)));
         self.enable(on);
@@ -179,8 +172,7 @@ impl State {
     }
 }
 
-/// An object's membership in the log. Inert in a forked child, where the lock may be held by a
-/// thread that does not exist.
+/// An object's membership in the log. Inert in a forked child.
 #[derive(Debug)]
 pub(super) struct Follower {
     log: &'static FaultLog,
@@ -189,7 +181,6 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Names faults in the range from now on.
     pub(super) fn join(base: usize, len: usize) -> Option<Follower> {
         #[cfg(test)]
         if Broken::EventsRefused.is_on() {
@@ -207,9 +198,8 @@ impl Follower {
         Some(Follower { log, id, generation: fork::generation() })
     }
 
-    /// Reads the sums, again a few times if they differ from `expected`. Appends the pages named
-    /// since the last reading, unsorted, with repetitions. `None`: no reading, or names were
-    /// lost.
+    /// Reads the sums, repeatedly if they differ from `expected`. Appends the pages named since the
+    /// last reading, unsorted, with repetitions. `None`: no reading, or lost names.
     pub(super) fn read(&self, expected: Option<Reading>, names: &mut Vec<u64>) -> Option<Reading> {
         if fork::is_stale(self.generation) {
             return None;
@@ -230,7 +220,6 @@ impl Follower {
         (!std::mem::take(&mut route.lost)).then_some(reading)
     }
 
-    /// Credits the log with a saved scan.
     pub(super) fn spared(&self, scan: Duration) {
         let nanos = u64::try_from(scan.as_nanos()).unwrap_or(u64::MAX);
         let worth = &mut self.log.state().worth;

@@ -1,5 +1,5 @@
-//! Pages that are found by name. Each test has a process of its own: in one that runs many, faults
-//! are counted all the time that are not logged, and a log is hardly ever complete.
+//! Pages found by name, in one process per test: elsewhere unlogged faults are counted all the
+//! time, and a log is hardly ever complete.
 
 #![allow(unsafe_code)]
 
@@ -11,10 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Output};
 use std::sync::{Barrier, mpsc};
 
-/// Set in the process that a test has for itself.
 const ALONE: &str = "INDELIBLE_TEST_ALONE";
 
-/// Whether this machine has what they need.
 fn is_possible() -> bool {
     let possible = Rung::FaultLog.available();
     if !possible {
@@ -23,7 +21,6 @@ fn is_possible() -> bool {
     possible
 }
 
-/// A process that runs the test of this name, with a rule broken.
 fn process(test: &str, broken: Option<Broken>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--test-threads=1"]).env(ALONE, "1");
@@ -33,7 +30,6 @@ fn process(test: &str, broken: Option<Broken>) -> Output {
     command.output().unwrap()
 }
 
-/// Runs a test of this file in a process of its own.
 fn alone(test: &str, run: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return run();
@@ -57,7 +53,6 @@ fn settled(pages: usize) -> Rig {
     rig
 }
 
-/// Collects, and tells the pages and whether all were found by name.
 fn collected(rig: &mut Rig) -> (BTreeSet<usize>, bool) {
     let before = rig.tracker.found_by_name();
     let dirty = rig.collect();
@@ -127,7 +122,6 @@ fn pages_that_change_again_and_again_are_found_without_a_fault() {
     });
 }
 
-/// A store that the kernel makes for a system call, with no record of its fault: the sums differ.
 #[test]
 fn a_store_that_is_counted_and_not_logged_is_found_by_a_scan() {
     alone("a_store_that_is_counted_and_not_logged_is_found_by_a_scan", || {
@@ -193,8 +187,7 @@ fn threads_that_are_too_many_take_scans() {
     });
 }
 
-/// Random stores, loads, failed psyncs and renewals on two ranges, each page of them found; in a
-/// process of its own by name.
+/// Random stores, loads, failed psyncs and renewals on two ranges.
 #[test]
 fn no_named_page_is_ever_missed() {
     if std::env::var_os(ALONE).is_none() {

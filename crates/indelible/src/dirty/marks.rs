@@ -126,8 +126,7 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// For stores by a device: from then on the object's pages are never replaced, as the device
-    /// may know them by other means.
+    /// For stores by a device: from then on the object's pages are never replaced.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.unlock();
@@ -178,8 +177,7 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Pages may come twice. Borrowed lines stay marked unless they are `back`: a cut does not know
-    /// which are still borrowed.
+    /// Pages may come twice. Borrowed lines stay marked unless they are `back`.
     #[inline]
     pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
         if self.any.load(Ordering::Acquire) {

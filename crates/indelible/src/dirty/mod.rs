@@ -4,8 +4,7 @@
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled.
 //! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which had
-//! changed. From collect to the end of settle no thread stores to the range, by the caller's
-//! promise or a hold.
+//! changed. Meanwhile no thread stores to the range, by the caller's promise or a hold.
 
 mod backend;
 mod bitmap;
@@ -163,7 +162,6 @@ impl Tracker {
         self.backend.compared(pages, took);
     }
 
-    /// How many collects needed no scan, as a log named all pages.
     pub(crate) fn found_by_name(&self) -> u64 {
         self.backend.found_by_name()
     }

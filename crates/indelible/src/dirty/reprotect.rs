@@ -46,7 +46,6 @@ impl Reprotection {
         &self.protect
     }
 
-    /// The pages that stay as they are.
     pub(super) fn left(&self) -> &[PageRange] {
         &self.left
     }

@@ -19,8 +19,8 @@
 //! They hold under any advice: leaving an unprotected page of a known chunk, and protecting any
 //! settled page, is always right.
 //!
-//! Invariant 5 misses pages that another process stores to (a debugger, `process_vm_writev`). It is
-//! used only where asking is dear; such a page is reported after this process's next fault.
+//! Invariant 5 misses pages that another process stores to (a debugger, `process_vm_writev`). Such
+//! a page is reported after this process's next fault.
 
 mod cut;
 mod named;

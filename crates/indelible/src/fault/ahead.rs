@@ -1,5 +1,5 @@
-//! Threads that fill predicted pages before the program touches them. The queue is bounded: a new
-//! window displaces the oldest, which the program has passed.
+//! Threads that fill predicted pages before the program touches them. A new window displaces the
+//! oldest in the bounded queue.
 
 use std::collections::VecDeque;
 use std::ops;

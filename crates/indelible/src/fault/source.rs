@@ -21,8 +21,7 @@ pub(crate) struct PageError {
     pub(crate) source: Cause,
 }
 
-/// A source never touches a served range, nor waits for a thread that might: the service's thread
-/// would wait for itself.
+/// A source never touches a served range, nor waits for a thread that might.
 pub(crate) trait PageSource: Send + Sync {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
 

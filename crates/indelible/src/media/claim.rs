@@ -31,8 +31,7 @@ const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 /// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 const DEPTH: u32 = 8;
-/// Milliseconds: a starting child has the last holder's files until `exec`. They double: each
-/// refusal searches all processes for the holder.
+/// Milliseconds: a starting child has the last holder's files until `exec`.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";

@@ -21,8 +21,7 @@ use crate::sys::{extents, lock_table, ofd, process, writeback};
 /// every later small write: on ext4, a line costs 30 µs after writes of 1 MiB, 3 µs after 64 KiB.
 const PIECE: usize = 64 << 10;
 
-/// The kernel reports a write-back error once per open file description: of two overlapping calls
-/// the second would succeed although its bytes are lost.
+/// The kernel reports a write-back error once per open file description.
 enum Barriers {
     Own(ForkFd),
     Shared(Mutex<()>),

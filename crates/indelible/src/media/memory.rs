@@ -2,8 +2,7 @@
 //!
 //! Invariants:
 //! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest covers the
-//!    pool's `len` bytes; only in the process of generation `fd.generation` (forked children have
-//!    no mappings).
+//!    pool's `len` bytes, in the process of generation `fd.generation` only.
 //! 2. A page that `mappings` knows to have blocks had them reserved through this handle after its
 //!    last discard through this handle; a store to it cannot raise SIGBUS for lack of space. A
 //!    process that takes over a range discarded by another calls `reserve` before it writes: an

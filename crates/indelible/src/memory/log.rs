@@ -43,8 +43,8 @@ impl Log {
         fence(Ordering::Release);
     }
 
-    /// `false`: no room. The words are copied one by one: a wider load of a just stored word would
-    /// stall until that store has left the store buffer.
+    /// `false`: no room. The words are copied one by one, as a wider load of a just stored word
+    /// would stall.
     #[inline]
     pub(crate) fn put(&self, nth: usize, line: &Logged<&[u64; 8]>) -> bool {
         let at = HEAD + nth * LINE;

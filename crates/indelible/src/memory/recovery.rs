@@ -31,8 +31,8 @@ struct Member {
 /// Brings all commits in this memory to the pool.
 ///
 /// # Errors
-/// `Lost`, `Damaged`; `InUse`: the process lives, or another recovers; those of attaching, and of
-/// publishing: nothing is lost, and the call can be repeated.
+/// `Lost`, `Damaged`; `InUse`: the process lives, or another recovers; those of attaching and
+/// publishing: nothing is lost.
 pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<(), MemoryError> {
     let lost = |what: &str| {
         let memory = place.folders().memory.to_owned();

@@ -3,8 +3,8 @@
 //! Invariants:
 //!
 //! 1. The anchor is told of durable states only: those of this attachment's seals.
-//! 2. For an anchor with a counter, the record precedes the counter: a process that dies between
-//!    the two leaves a record that counts one more.
+//! 2. For an anchor with a counter, the record precedes the counter, so a death between them leaves
+//!    a record that counts one more.
 //! 3. It is told that the object was left while this process still has the object locked.
 
 use crate::error::{AnchorError, Cause};

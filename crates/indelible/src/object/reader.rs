@@ -310,8 +310,8 @@ impl ReadObject {
     /// of [`attach_snapshot`](crate::Pool::attach_snapshot).
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is unchanged, or has no
-    /// bytes until a later call succeeds. `NotFound` if another object has its name now.
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot); the object may have no bytes until
+    /// a later call succeeds. `NotFound` if another object has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
         // SAFETY: references into the object borrow this value, which is borrowed mutably here.

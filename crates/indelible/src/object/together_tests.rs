@@ -1,5 +1,5 @@
-//! Cuts of several objects that fail after the trackers were told of durability: the next psync
-//! loses nothing, and no thread waits forever.
+//! Cuts of several objects that fail after settling: the next psync loses nothing, and no thread
+//! waits forever.
 
 use super::Object;
 use super::together::cut_cores;

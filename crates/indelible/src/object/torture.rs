@@ -1,5 +1,4 @@
-//! Randomly tracked objects against a model, on each rung and medium: each psync makes every stored
-//! byte durable, and each revert undoes it.
+//! Random programs on tracked objects against a model, on each rung and medium.
 
 use super::Object;
 use crate::dirty::Advice;

@@ -1,5 +1,5 @@
 //! The shadow of an object attached for writing, and a psync's lists of its pages. Calls pass the
-//! store's writer in, so that a staged psync can hold the writer while the shadow continues.
+//! store's writer in: a staged psync holds it while the shadow continues.
 //!
 //! Invariants of [`Tracked`]:
 //!

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An object attached for writing, by this process alone. Stores since the last
-/// [`psync`](Object::psync) are lost when the object is dropped, or the process dies.
+/// [`psync`](Object::psync) are lost by a drop or a death.
 ///
 /// Storing during psync does not compile:
 ///
@@ -224,8 +224,7 @@ impl Object {
         }
     }
 
-    /// Makes all stores since the last psync durable, as one step: if the process dies before it
-    /// returns, all or none survive.
+    /// Makes all stores since the last psync durableas one step: a crash leaves all or none.
     ///
     /// # Errors
     /// `NoSpace`, `NoRoom`: nothing is lost; call again. `Gone`: the pool's file was truncated or

@@ -8,8 +8,8 @@ use indelible_store::table::Key;
 
 impl Pool {
     /// Creates an object `copy` with the last psynced contents, size and addresses of `name`, in
-    /// constant time, also while `name` is attached. The pool needs a free piece as large as the
-    /// object, two if `name` is no snapshot.
+    /// constant time. The pool needs a free piece as large as the object, two if `name` is no
+    /// snapshot.
     ///
     /// A process attaches one of the two at a time. Without keys in `options`, the copy has the key
     /// of this call if `name` has any.
@@ -45,8 +45,8 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps the last psynced contents of `name` under another name, read-only, in constant time,
-    /// also while `name` is attached. The pool needs a free piece as large as the object.
+    /// Keeps the last psynced contents of `name` under another name, read-only, in constant time.
+    /// The pool needs a free piece as large as the object.
     ///
     /// ```
     /// use indelible::Pool;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const SYSTEM: &str = "/run/pmo/guard.sock";
 
-/// Sockets where this user's processes look for a guard (`pmo guard`), in order: the one in
-/// `PMO_GUARD`, or else `$XDG_RUNTIME_DIR/pmo/guard.sock`; then `/run/pmo/guard.sock`.
+/// Sockets where this user's processes look for a guard (`pmo guard`), in order: `PMO_GUARD`, else
+/// `$XDG_RUNTIME_DIR/pmo/guard.sock`; then `/run/pmo/guard.sock`.
 #[must_use]
 pub fn guard_sockets() -> Vec<PathBuf> {
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -73,8 +73,8 @@ impl Drop for Ends {
 }
 
 impl Pool {
-    /// [Ties](Pool::tie) an object to this process: deleted or destroyed, it stays until the
-    /// process ends in any way, or drops its last handle of the pool.
+    /// [Ties](Pool::tie) an object to this processuntil the process ends, or drops its last handle
+    /// of the pool.
     ///
     /// ```
     /// use indelible::Pool;

@@ -1,5 +1,5 @@
-//! The pool's transactions, and whether one runs on this thread: calls that wait for a medium, or
-//! that a repeated closure would repeat, are then refused.
+//! The pool's transactions. Within one, calls that wait for a medium, or must not be repeated, are
+//! refused.
 
 use super::{Class, Inner};
 use std::any::Any;

@@ -1,5 +1,5 @@
-//! Copies and moves of objects between pools. The object is hidden in the other pool until all of
-//! its bytes are durable there; only then a move removes it here.
+//! Copies and moves of objects between pools: hidden there until all bytes are durable; only then a
+//! move removes the original.
 
 use super::Pool;
 use crate::error::{Cause, Result};

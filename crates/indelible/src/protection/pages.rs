@@ -1,5 +1,5 @@
-//! Domains by `mprotect`, without keys. Each thread keeps its word of rights, but pages are open
-//! for the whole process, handlers included, while any thread has them open.
+//! Domains by `mprotect`, without keys. Pages are open for the whole process, handlers included,
+//! while any thread has them open.
 //!
 //! Invariants:
 //! 1. A slot's `readers` and `writers` are the threads whose word has that right to it.

@@ -1,5 +1,5 @@
 //! Extensions of structs of C, by the address of their link (docs/decisions/0037-extensions.md).
-//! The chain itself is that of typed values (`heap/chain.rs`).
+//! The chain is in `heap/chain.rs`.
 
 #![allow(unsafe_code)]
 
@@ -161,8 +161,8 @@ fn found(
     Ok(fields.map_err(|error| ByAddress::error(chain_home(slot), error))?.and_then(NonNull::new))
 }
 
-/// Makes a missing extension; `initial` writes to its zeroed fields. Earlier extensions exist. Any
-/// number of threads may call it at once: one of them makes it.
+/// Makes a missing extension; `initial` writes to its zeroed fields. Earlier extensions exist. Of
+/// concurrent callers, one makes it.
 ///
 /// # Errors
 /// `HeapFull`; `ReadOnly`; `NotAttached`: the value lies in no object; `Damaged`, `RootType`; that

@@ -28,8 +28,7 @@ pub unsafe fn replace_root(
     place.done("replace a root of", place.heap.replace_root(name, block.addr(), size, ty))
 }
 
-/// The blocks of a root's value, its own included, found by its type's description. Freeing all of
-/// them frees exactly the value.
+/// The blocks of a root's value, its own included, found by its type's description.
 ///
 /// # Errors
 /// `NotAttached`, `RootMissing`; `RootType`: the value's own blocks cannot be told; `Damaged`: the

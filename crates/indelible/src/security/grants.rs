@@ -111,7 +111,6 @@ fn load(pool: &Pool, names: Vec<String>, ids: &[[u8; 16]]) -> Result<Grants, Cau
 }
 
 impl Reader<'_> {
-    /// A missing context gives nothing.
     fn read(&mut self, id: &[u8; 16]) -> Result<usize, Cause> {
         match self.progress.get(id) {
             Some(Progress::Read(number)) => return Ok(*number),

@@ -1,7 +1,7 @@
 //! Compares a shadow's pages with the primary, line by line.
 //!
-//! Other threads may store to these pages against the contract. So assembly reads them, never
-//! references: at worst a line is torn, and the next psync finds it again.
+//! Other threads may store to these pages against the contract, so assembly reads them, never
+//! references: a torn line is found again by the next psync.
 
 #![allow(unsafe_code)]
 

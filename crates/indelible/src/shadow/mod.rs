@@ -133,8 +133,8 @@ impl Shadow {
         self.mapping.release();
     }
 
-    /// Nothing is dirty afterwards. After a failure a placeholder without contents and tracking
-    /// stays, so that stale references do not fault.
+    /// Nothing is dirty afterwards. After a failure a placeholder keeps stale references from
+    /// faulting.
     ///
     /// # Safety
     /// No other code uses the object meanwhile.

@@ -23,7 +23,6 @@ impl Shadow {
         }
     }
 
-    /// How many collects needed no scan.
     pub(crate) fn found_by_name(&self) -> u64 {
         self.tracker.as_ref().map_or(0, Tracker::found_by_name)
     }

@@ -1,10 +1,10 @@
 //! The kernel's log of this process's page faults (`perf_event_open`): one address per fault, in
 //! rings that the kernel shares with the process, one per processor.
 //!
-//! The kernel fires these two events where it counts the faults that `getrusage` reports, so the
-//! two numbers together prove that no fault is missing. Existing threads get their own events,
-//! later threads inherit them, forked children do not. The layouts are the kernel's
-//! (`include/uapi/linux/perf_event.h`), asserted below.
+//! The kernel fires these events where it counts the faults that `getrusage` reports: equal numbers
+//! prove that no fault is missing. Existing threads get their own events, later threads inherit
+//! them, forked children do not. The layouts are the kernel's (`include/uapi/linux/perf_event.h`),
+//! asserted below.
 //!
 //! Invariants:
 //! 1. `Ring::base` maps the control page and `size` bytes of data of a live event until the ring is
@@ -72,7 +72,6 @@ const MOST: usize = 512;
 /// Attempts to list the threads while new ones start.
 const ATTEMPTS: usize = 3;
 
-/// Faults that the events report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// Of user code and of system calls.
@@ -118,7 +117,6 @@ fn control(fd: &impl AsFd, request: libc::Ioctl, argument: i32) -> io::Result<()
     Ok(())
 }
 
-/// The ring of one processor.
 #[derive(Debug)]
 struct Ring {
     base: NonNull<u8>,
@@ -131,7 +129,6 @@ struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring of an event, as large as the limits allow.
     fn map(event: &impl AsFd) -> io::Result<Ring> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
@@ -163,7 +160,6 @@ impl Ring {
         self.word(PAGE + place as usize % self.size).load(Ordering::Relaxed)
     }
 
-    /// Consumes the records; returns their number.
     fn drain(&mut self, each: &mut impl FnMut(usize)) -> u64 {
         let (head, mut taken) = (self.head(), 0);
         while head.wrapping_sub(self.tail) >= 8 {
@@ -202,7 +198,6 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
-    /// Starts logging the faults of this process.
     pub(crate) fn open() -> io::Result<Rings> {
         let processors = processors();
         for _ in 0..ATTEMPTS {
@@ -249,24 +244,20 @@ impl Rings {
         Ok(rings)
     }
 
-    /// Consumes all records; returns their number.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(usize)) -> u64 {
         self.rings.iter_mut().map(|ring| ring.drain(&mut each)).sum()
     }
 
-    /// Whether no record arrived since the last `drain`.
     pub(crate) fn is_drained(&self) -> bool {
         self.rings.iter().all(|ring| ring.head() == ring.tail)
     }
 
-    /// Switches logging on or off.
     pub(crate) fn enable(&self, on: bool) -> io::Result<()> {
         let request = if on { ENABLE } else { DISABLE };
         self.events.iter().try_for_each(|event| control(event, request, 0))
     }
 }
 
-/// The faults that this process is allowed to log.
 pub(crate) fn seen() -> io::Result<Seen> {
     let may = |seen| {
         let event = open(0, 0, FAULTS[0], seen)?;
@@ -275,7 +266,6 @@ pub(crate) fn seen() -> io::Result<Seen> {
     may(Seen::All).or_else(|_| may(Seen::User))
 }
 
-/// The online processors.
 fn processors() -> Vec<u32> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let listed: Vec<u32> = text.trim().split(',').filter_map(run).flatten().collect();
@@ -292,7 +282,6 @@ fn run(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
-/// The threads of this process.
 fn threads() -> io::Result<Vec<i32>> {
     let names = fs::read_dir("/proc/self/task")?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<io::Result<Vec<_>>>()?;

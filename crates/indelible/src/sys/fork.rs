@@ -7,8 +7,8 @@
 //!    leaked and never move.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
-//! 4. The child replaces a parent's descriptor by an `O_PATH` one, on which every operation fails:
-//!    its number stays owned, so a late drop cannot close another file.
+//! 4. The child replaces a parent's descriptor by an `O_PATH` one, on which every operation fails,
+//!    so that a late drop cannot close another file.
 //!
 //! Children of `vfork`, `posix_spawn` or a bare `clone` run no handlers; their `exec` closes
 //! everything here (`O_CLOEXEC`).
@@ -83,7 +83,6 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// How many children this process has forked since they are counted.
 #[inline]
 pub(crate) fn count() -> u32 {
     FORKS.load(Ordering::Relaxed)

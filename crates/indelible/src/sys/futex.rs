@@ -1,7 +1,6 @@
 //! Sleeping on words in shared memory, and waking the sleepers.
 //!
-//! The kernel identifies a word by its place in the file: addresses may differ. A sleep may end
-//! without a wake, so callers check their words again.
+//! The kernel identifies a word by its place in the file. A sleep may end without a wake.
 
 #![allow(unsafe_code)]
 
@@ -55,7 +54,6 @@ pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -
     }
 }
 
-/// Each word has its turn, and all are checked after it.
 pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     let begin = Instant::now();
     for (word, expected) in words.iter().cycle() {

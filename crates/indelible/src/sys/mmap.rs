@@ -230,8 +230,7 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Never in swap. `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root:
-/// more might be all memory there is).
+/// Never in swap. `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root).
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};
     if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {

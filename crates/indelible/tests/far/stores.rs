@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 type Id = [u8; 16];
 
-/// A store to bytes that the last psync made durable is a new one.
 #[test]
 fn stores_to_the_same_bytes_are_in_each_psync() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -43,7 +42,6 @@ fn stores_to_the_same_bytes_are_in_each_psync() {
     }
 }
 
-/// A psync without room made nothing durable, and the space's record of stores is stale.
 #[test]
 fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
     for all in [false, true] {

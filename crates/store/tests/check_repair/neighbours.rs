@@ -23,7 +23,6 @@ struct Left {
     expected: Snapshot,
 }
 
-/// Psyncs of each object and of all, with a checkpoint in between.
 fn left() -> Vec<Left> {
     let (medium, store) = format(4 << 20);
     ["a", "b", "c", "idle"].iter().for_each(|name| create(&store, name, 9000));

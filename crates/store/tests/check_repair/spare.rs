@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// A pool of 4 MiB on a medium with one page more.
 fn made(spare: bool) -> (SimMedium, Snapshot) {
     let medium = SimMedium::new(4 * MIB + PAGE, config());
     let window = Some(Window { start: 0x4000_0000_0000, len: 1 << 38 });

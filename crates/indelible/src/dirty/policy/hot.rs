@@ -1,6 +1,6 @@
 //! Hot pages, which changed in a recent psync, stay unprotected until their vain comparisons have
 //! cost about as much as protecting them: at most about twice the optimum. The cost of comparing is
-//! measured: it is several times dearer from memory than from a cache.
+//! measured.
 
 use std::time::Duration;
 

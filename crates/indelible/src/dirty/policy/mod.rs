@@ -49,7 +49,6 @@ pub(super) trait ScanPolicy: Policy {
 
     fn scanned(&mut self, pages: usize, took: Duration, dirty: u64);
 
-    /// Whether to use the log of faults, where it is asked for.
     fn uses_log(&self) -> bool {
         true
     }

@@ -1,11 +1,9 @@
-//! Dirty pages by name, from the log of faults: the cost follows the changes, where a scan's
-//! follows what is in memory.
+//! Dirty pages by name, from the log of faults: the cost follows the changes.
 //!
-//! A scan of the whole range finds all pages that are unprotected in known chunks, or dirty in new
-//! ones. After it a page becomes so only by a fault. While the log is complete (`fault_log.rs`),
-//! the dirty pages are therefore those that were left unprotected, and the named pages that turn
-//! out to be unprotected or dirty. Otherwise the same `collect` scans, and later names add to that
-//! scan.
+//! A scan finds all pages that are unprotected in known chunks, or dirty in new ones; later a page
+//! becomes so only by a fault. While the log is complete (`fault_log.rs`), the dirty pages are
+//! those left unprotected, and named ones that are unprotected or dirty. Otherwise the same
+//! `collect` scans, and later names add to that scan.
 //!
 //! Invariants, while `since` is set:
 //! 1. `since` was read before a scan of the whole range. Every page that lost its protection, or
@@ -13,8 +11,8 @@
 //! 2. In a known chunk, every unprotected page that a scan or look found is in `open`, until a
 //!    `settle` protects it.
 //!
-//! Other processes' stores are in no log of this process. The next scan finds them: one follows
-//! each fork, as children are the likeliest to store, and one follows [`LATE`] after the last.
+//! Other processes' stores are in no log of this process. Scans find them: one after each fork, and
+//! one [`LATE`] after the last.
 
 use super::WpAsync;
 #[cfg(test)]
@@ -30,32 +28,25 @@ use std::time::{Duration, Instant};
 /// the time.
 const LATE: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else { 100 });
 const SHARE: u32 = 64;
-/// Duration of one look.
 const LOOK: Duration = Duration::from_nanos(if cfg!(test) { 0 } else { 1_000 });
 
-/// Names of one object.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     follower: Option<Follower>,
-    /// The process has no log.
     refused: bool,
     since: Option<Reading>,
     forks: u32,
     open: Vec<PageRange>,
     names: Vec<u64>,
-    /// End and duration of the last scan.
     scan: Option<(Instant, Duration)>,
-    /// Collects that needed no scan.
     pub(super) found: u64,
 }
 
 impl Named {
-    /// Makes the next `collect` scan.
     pub(super) fn doubt(&mut self) {
         self.since = None;
     }
 
-    /// Leaves the log.
     #[inline]
     pub(super) fn leave(&mut self) {
         if self.follower.take().is_some() {
@@ -81,13 +72,11 @@ impl Named {
         self.names.len() < 2 || LOOK * self.looks() < took
     }
 
-    /// Upper bound of the looks that the names need.
     fn looks(&self) -> u32 {
         let chunks = self.names.chunk_by(|a, b| a / 512 == b / 512).count();
         u32::try_from(chunks).unwrap_or(u32::MAX)
     }
 
-    /// Precedes a scan of `pages` pages from `base`.
     fn before_scan(&mut self, base: usize, pages: usize) {
         self.doubt();
         if self.follower.is_none() && !self.refused {
@@ -101,7 +90,6 @@ impl Named {
         self.names.clear();
     }
 
-    /// Follows the scan.
     fn after_scan(&mut self, took: Duration) {
         self.scan = Some((Instant::now(), took));
         let (Some(follower), Some(since)) = (&self.follower, self.since) else { return };
@@ -111,7 +99,6 @@ impl Named {
         }
     }
 
-    /// Records what a `collect` found and did not protect.
     fn left_open(&mut self, found: &[PageRange], protected: &[PageRange]) {
         self.open = range::without(found, protected);
     }
@@ -119,7 +106,7 @@ impl Named {
 
 impl<P: ScanPolicy> WpAsync<P> {
     /// Finds dirty pages by name or by a scan. Returns the duration of a scan that the log did not
-    /// ask for itself.
+    /// need.
     #[inline]
     pub(super) fn find(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<Option<Duration>> {
         // A fault service adds pages without a fault.
@@ -149,7 +136,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok((due || self.named.since.is_none()).then_some(took))
     }
 
-    /// Reports unprotected pages, and named pages that are dirty.
     fn look(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let (mut names, open) = (std::mem::take(&mut self.named.names), std::mem::take(&mut self.named.open));
         out.extend_from_slice(&open);
@@ -185,7 +171,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Follows a `collect`, which found `out` beyond the first `kept`.
     #[inline]
     pub(super) fn found(&mut self, kept: usize, out: &[PageRange]) {
         if self.named.since.is_some() {
@@ -194,7 +179,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         }
     }
 
-    /// Follows a `settle` of these pages.
     pub(super) fn settled(&mut self, changed: &[PageRange], unchanged: &[PageRange]) {
         if self.named.since.is_none() {
             return;

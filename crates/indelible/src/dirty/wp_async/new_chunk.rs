@@ -3,19 +3,16 @@
 use crate::dirty::policy::ScanPolicy;
 use crate::dirty::range::{self, PageRange};
 
-/// A new chunk under scan.
 #[derive(Default)]
 pub(super) struct NewChunk {
     /// All its pages; none: no chunk yet.
     pub(super) pages: PageRange,
-    /// How many exist.
     pub(super) existing: usize,
     /// Place of its first dirty run in `pending`.
     pub(super) dirty: usize,
 }
 
 impl NewChunk {
-    /// Adds to `protect` its pages: all of them, or the dirty ones.
     pub(super) fn close(
         &self,
         pending: &[PageRange],

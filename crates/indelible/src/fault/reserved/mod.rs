@@ -1,8 +1,8 @@
 //! Address ranges mapped on first touch: those of a view's objects (S2.8).
 //!
 //! The SIGSEGV handler hands a touching thread over to the process's service thread, which asks the
-//! owner to map the range; then the access is retried. If that fails, the program's own handler
-//! gets the fault. System calls on an unmapped range fail with `EFAULT`.
+//! owner to map the range, then retries the access. If that fails, the program's own handler gets
+//! the fault. System calls on an unmapped range fail with `EFAULT`.
 //!
 //! Invariants:
 //! 1. A published slot of the table has an owner in `owners`: both change together, under the lock

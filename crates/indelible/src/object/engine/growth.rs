@@ -6,8 +6,7 @@ use crate::shadow::{Shadow, copy_page};
 use crate::sys::PAGE;
 
 impl Core {
-    /// All steps likely to fail precede the publication of the growth. If the object moved and
-    /// cannot be mapped, every call reports that.
+    /// All steps likely to fail precede the publication of the growth.
     pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         // Dirty pages are collected before the primary moves, and copied only if it does.

@@ -29,8 +29,8 @@ pub trait Anchor: std::fmt::Debug + Send + Sync {
     /// The record is the new or the former one.
     fn write(&self, record: &str) -> io::Result<()>;
 
-    /// How long psyncs go on without a new record. If the process dies, older states of the same
-    /// attachment from within that time pass for the newest.
+    /// How long psyncs go on without a new record. After a death, older states from within that
+    /// time pass for the newest.
     fn interval(&self) -> Duration {
         INTERVAL
     }

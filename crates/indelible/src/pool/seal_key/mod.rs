@@ -48,8 +48,8 @@ impl SealKey {
         SealKey::file(had(source::contents(path.as_ref()))?)
     }
 
-    /// A passphrase. Each slot that has one costs Argon2id with 64 MiB and three passes to open,
-    /// some tenths of a second.
+    /// A passphrase. Opening its slot takes Argon2id with 64 MiB and three passes, some tenths of a
+    /// second.
     ///
     /// # Errors
     /// `Sealed`: it is empty.

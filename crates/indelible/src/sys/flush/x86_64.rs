@@ -205,8 +205,7 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, ahead: [*const u8
     }
 }
 
-// Goes from the last line to the first, and prefetches both pages ahead, as the processor's own
-// prefetch ends with a page.
+// Backwards, with both pages prefetched: the processor's own prefetch ends with a page.
 
 unsafe fn changed_512(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;
