@@ -55,7 +55,7 @@ pub enum Job {
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
     /// Takes part in another process's measurement: plays with words, or sends messages. Prints a
-    /// line when it is ready, and one at its end.
+    /// line when ready, and one at its end.
     Talk { path: PathBuf, role: Talk, count: usize },
     /// Follows a writer as a reader, and says what that cost.
     Follow {

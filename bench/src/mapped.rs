@@ -1,5 +1,5 @@
-//! A writable mapping of a file, and the instructions that write its lines back: for programs
-//! without crash consistency (S0.30, NCC).
+//! A writable mapping of a file, and the write-back of its lines: for programs without crash
+//! consistency (S0.30, NCC).
 
 #![allow(unsafe_code)]
 

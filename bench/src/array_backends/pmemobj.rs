@@ -12,7 +12,7 @@ use std::ops::Range;
 const LINE: usize = 64;
 
 /// Invariants: 1. `arrays` are disjoint, aligned to lines, in the pool's root object. 2. While
-/// `in_transaction`, this thread has one under way.
+/// `in_transaction`, this thread has one.
 struct PmemObj {
     pool: Pmem,
     arrays: Vec<(*mut u8, usize)>,

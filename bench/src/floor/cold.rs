@@ -1,5 +1,4 @@
-//! Reads a cold page of a file, then another that the first names: the least cost of a lookup among
-//! very many.
+//! Reads a cold page of a file, then another that the first names: the least cost of a lookup.
 
 use crate::Result;
 use crate::pattern::{PAGE, Random};

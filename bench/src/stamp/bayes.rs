@@ -1,6 +1,5 @@
-//! bayes: learns a Bayesian network from records by hill climbing: adds the dependency that
-//! explains most, then seeks the variable's next best. Most time is outside of transactions.
-//! Records are counted by words of bits, not a tree of counts.
+//! bayes: learns a Bayesian network from records by hill climbing. Most time is outside of
+//! transactions. Records are counted by words of bits, not a tree of counts.
 
 use super::arena::{Arena, Heap};
 use super::list::List;

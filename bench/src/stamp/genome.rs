@@ -1,5 +1,5 @@
 //! genome: reassembles a gene from overlapping segments. Many short transactions on hash tables:
-//! duplicates are dropped, ends are matched with beginnings, the longest overlaps first.
+//! ends are matched with beginnings, the longest overlaps first.
 
 use super::arena::Arena;
 use super::list::List;

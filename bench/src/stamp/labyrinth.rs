@@ -1,6 +1,5 @@
 //! labyrinth: lays disjoint paths through a grid (Lee). Long transactions read the whole grid; a
-//! way is sought in that copy outside of transactions, and laid if its cells are still free; else
-//! all begins again.
+//! way is sought in that copy, and laid if its cells are still free.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};

@@ -1,5 +1,5 @@
 //! A key-value store like memcached: get, set and delete under a Zipf distribution, with room for
-//! some keys. Most transactions are short and read.
+//! some keys.
 //!
 //! Keys are spread over shards with hash chains and a queue by arrival. A full shard evicts the
 //! first of its queue that was unused since the last look.

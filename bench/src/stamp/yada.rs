@@ -92,7 +92,6 @@ impl Kernel for Yada {
         Ok(())
     }
 
-    /// The triangles cover the square, know each other, have empty circles and no small angle.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut one = None;

@@ -165,7 +165,6 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     assert!(matches!(same, BackupError::SameName(name) if name == "list"));
 }
 
-/// Another program takes one object's name meanwhile: none is there; all come once it is free.
 #[test]
 fn an_import_that_cannot_end_leaves_nothing() {
     let dir = TempDir::new().unwrap();
@@ -283,7 +282,6 @@ fn an_import_whose_process_dies_leaves_nothing() {
     assert_eq!(into.store().reap().unwrap(), 0);
 }
 
-/// It keeps its ID, and is one with an existing object of the same bytes.
 #[test]
 fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     let dir = TempDir::new().unwrap();

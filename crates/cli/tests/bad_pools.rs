@@ -221,8 +221,7 @@ fn a_full_file_system() {
     }
 }
 
-/// On btrfs each store needs new space. Without any, a pool is listed and read, also after its
-/// writer's death; a writer gets an error.
+/// On btrfs each store needs new space.
 #[test]
 fn a_read_attach_on_a_full_copy_on_write_file_system_needs_no_space() {
     let rig = Rig::empty();

@@ -230,8 +230,7 @@ fn fill(pool: &Pool) {
     }
 }
 
-/// Pages untouched since the attach stay, whatever becomes of their bases: snapshots come and go,
-/// their space is reused, and the object may grow.
+/// Snapshots come and go, their space is reused, and the object may grow.
 #[test]
 fn pages_that_a_writer_has_not_touched_stay() {
     const PAGES: usize = 200;

@@ -1,6 +1,5 @@
-//! Tests that start processes, fork or mount file systems. Apart from the others, because a child
-//! has copies of its parent's descriptors until `exec`: files that another test closes stay open in
-//! it.
+//! Tests that start processes, fork or mount file systems. Apart from the others: until `exec` a
+//! child has files open that another test closes.
 //!
 //! A child is this program again, running one hidden test.
 

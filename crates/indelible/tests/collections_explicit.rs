@@ -1,5 +1,4 @@
-//! With explicit tracking, heap and collections mark exactly their own stores, byte by byte. Cuts
-//! find data that was lent before them.
+//! With explicit tracking, heap and collections mark exactly their own stores, byte by byte.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{

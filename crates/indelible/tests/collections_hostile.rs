@@ -1,5 +1,5 @@
 //! Hostile bytes in collections: an error, a panic that names the damage, or wrong values; never a
-//! crash, a hang, or an access outside the object.
+//! hang, or an access outside the object.
 
 use crate::support::{Ground, World};
 use indelible::collections::{
@@ -263,8 +263,7 @@ fn damage_of_each_kind_is_found() {
     }
 }
 
-/// Safe code's stores anywhere are found by verification, or harmless: no block has two owners
-/// after any use, and the heap is sound.
+/// Stores anywhere are found by verification, or harmless.
 #[test]
 fn safe_code_does_not_corrupt_a_verified_heap() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -1,5 +1,4 @@
-//! Random programs on every collection against std's, with psyncs and crashes, a check after each,
-//! and an empty heap at the end.
+//! Random programs on every collection against std's, with psyncs and crashes.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{

@@ -1,5 +1,5 @@
 //! The kernel's core dump of a process with a sealed object contains neither plaintext nor keys
-//! (S3.5, S3.6). Every position of the dump is tried as a key against known contents.
+//! (S3.5, S3.6).
 
 use crate::support::{Ground, World};
 use indelible::{CreateOptions, Pool, SealKey, SignKey, Tracking};
@@ -64,6 +64,7 @@ fn die_with_a_sealed_object() {
     std::process::abort();
 }
 
+/// `None`: the kernel gives the dump to another program, or drops it.
 fn core_of(world: &World, all: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -567,8 +567,7 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// The durable write of a repair fails; calls follow; the process dies. The next attach finds the
-/// word, and all acknowledged changes.
+/// The durable write of a repair fails; calls follow; the process dies.
 #[test]
 pub fn after_a_repair_that_failed_no_word_is_lost() {
     for (nth, fault) in (0..3).flat_map(|nth| [(nth, Fault::Io), (nth, Fault::After)]) {

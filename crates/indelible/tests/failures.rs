@@ -306,7 +306,7 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
 }
 
 /// On a full medium, some pages are in the primary without being durable: a retry that compares
-/// with them, as a cut does, finds nothing to log. Acknowledged data survives any power cut.
+/// with them finds nothing to log.
 #[test]
 fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     for cut in [false, true] {

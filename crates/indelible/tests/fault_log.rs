@@ -70,8 +70,7 @@ fn changed_pages_of_a_large_object_are_found_by_name() {
     said.lines().filter(|line| line.starts_with("NOT TESTED")).for_each(|line| println!("{line}"));
 }
 
-/// The faults of another process are not this one's: its stores are found all the same, if not by
-/// the next psync.
+/// Another process's faults are not this one's.
 #[test]
 fn stores_of_another_process_are_found_soon() {
     let Some((_folder, pool, mut object)) = large() else { return };

@@ -1,5 +1,4 @@
-//! Stores to a heap of `Pool::heap` are untracked while only collections store to it. Once the
-//! program has an address in it, stores are found.
+//! Stores to a heap of `Pool::heap` are tracked once the program has an address in it.
 
 use crate::support::{Ground, World};
 use indelible::collections::{PBox, PHashMap, PMutex, PVec};

@@ -205,7 +205,6 @@ fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     assert_eq!(durable(&pool, 0), 77);
 }
 
-/// A guard cannot reduce durability: its bound only adds, and garbage ends the connection.
 #[test]
 fn s1_06_a_guard_that_lies_takes_nothing_away() {
     let world = world();

@@ -22,7 +22,6 @@ fn hemmed_in(world: &World, size: u64) -> Pool {
     pool
 }
 
-/// The object that lends the larger extent is not at the needed addresses.
 #[test]
 fn an_object_grows_into_free_addresses_wherever_its_pages_go() {
     for size in [192 * KIB, MIB] {

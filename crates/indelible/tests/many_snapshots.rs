@@ -92,8 +92,7 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     sound(&world);
 }
 
-/// A base deep below so many stays until there are fewer: it was too much for one change of the
-/// table.
+/// The merge was too much for one change of the table.
 #[test]
 fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     const COUNT: usize = 1800;

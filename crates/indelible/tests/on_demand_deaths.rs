@@ -218,8 +218,6 @@ pub fn length(world: &World, kind: &str) -> Option<u64> {
     found
 }
 
-/// Kills processes at `deaths` points spread over a commit, by instruction, or by system call with
-/// a durable write.
 fn killed_in_commits(class: Class, ecc: bool, mutant: Option<&str>, deaths: u64) {
     let (ground, kind) = match class {
         Class::OnDemand => (Ground::Memory, "commit"),
@@ -287,8 +285,7 @@ fn die_between_lines(world: &World, mutant: Option<&str>) {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// The process dies between the first lines of a commit and the next. Its log exists, so the commit
-/// is whole afterwards.
+/// The process dies between the first lines of a commit and the next.
 fn died_between_lines(mutant: Option<&str>) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     drop(formatted(&world));

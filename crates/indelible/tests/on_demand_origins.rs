@@ -81,7 +81,6 @@ fn s1_09_collecting_in_an_older_copy_removes_nothing_of_the_original() {
     an_older_copy_removes_nothing();
 }
 
-/// The file decides, wherever it lies, then the path, with any file there.
 #[test]
 fn s1_09_a_pool_that_was_moved_or_replaced_finds_its_commits() {
     let (world, mut said) = killed();

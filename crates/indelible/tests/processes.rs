@@ -339,8 +339,8 @@ fn a_fork_has_no_heap_by_address() {
     raw::detach(a).unwrap();
 }
 
-/// Committed lines wait in memory where the medium is slow (docs/decisions/0009): the child must
-/// not write its copy to a primary that by then has newer ones.
+/// Committed lines wait in memory where the medium is slow (docs/decisions/0009): a child's copy
+/// may be older than the primary.
 #[test]
 fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -456,7 +456,6 @@ fn forks_keep_what_is_attached_for_reading() {
     });
 }
 
-/// Even if the pages lie in several extents, and the object changes.
 #[test]
 fn forks_keep_what_is_read_beside_a_writer() {
     const PAGE: usize = 4096;

@@ -244,7 +244,6 @@ fn refused(pool: &Pool, kind: ErrorKind, needle: &str) {
     assert_eq!((pool.info().unwrap().free, pool.list().count()), before, "nothing is left of it");
 }
 
-/// One heap per kind of unknown pointer; without the pointer, it can be copied.
 #[test]
 fn a_heap_with_an_unknown_pointer_is_refused() {
     const LIST: &str = "list:16:8 { count@0:8 u64 head@8:8 *mut node } ";

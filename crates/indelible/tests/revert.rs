@@ -74,8 +74,7 @@ fn stores_after_a_revert_are_found() {
     });
 }
 
-/// A psync that failed for lack of space had written pages to the primary, which are not part of
-/// the last psync.
+/// A psync without space had written pages to the primary.
 #[test]
 fn bytes_of_a_psync_that_failed_do_not_come_back() {
     let mut refused = 0;

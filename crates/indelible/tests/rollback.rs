@@ -91,8 +91,7 @@ fn a_rollback_needs_the_key_of_the_object_and_of_the_snapshot() {
     });
 }
 
-/// Without a free piece as large as the object, it reuses its own extent; a shrunk one stays, as
-/// its snapshot is larger.
+/// Without a free piece as large as the object, it reuses its own extent.
 #[test]
 fn s2_02_an_object_of_a_full_pool_goes_back() {
     everywhere(|world| {
@@ -167,8 +166,7 @@ fn an_object_takes_over_what_was_tried_in_its_copy() {
     });
 }
 
-/// A comparison sees the last psync without blocking writers; a read-only pool, which cannot hold
-/// objects still, refuses it beside a writer.
+/// A read-only pool cannot hold objects still, and refuses a comparison beside a writer.
 #[test]
 fn s2_02_objects_are_compared_whoever_has_them() {
     everywhere(|world| {

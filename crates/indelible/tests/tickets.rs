@@ -192,8 +192,7 @@ fn a_ticket_is_not_waited_for_with_a_lock() {
     heap.commit().wait().unwrap();
 }
 
-/// Atomics are stored to without a lock. The first equals the last, or is one ahead: in each cut,
-/// on any tracking, even if they were not looked at before.
+/// Atomics are stored to without a lock. The first equals the last, or is one ahead in each cut.
 #[test]
 fn cuts_beside_atomics_are_of_one_moment() {
     const COUNT: usize = 2048;

@@ -14,7 +14,7 @@ const LEFT: usize = 64;
 pub(crate) struct Lease(SharedObject);
 
 impl Lease {
-    /// Attaches the word of a database's object; a missing or earlier boot's one is made.
+    /// Attaches the word of a database's object; a missing one, or an earlier boot's, is made anew.
     pub(crate) fn of(pool: &Pool, object: &str) -> Result<Lease> {
         let name = format!("{object}.lease");
         let missing = [ErrorKind::NotFound, ErrorKind::VolatileGone];

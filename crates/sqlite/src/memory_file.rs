@@ -39,7 +39,6 @@ impl MemoryFile {
         rest.is_empty()
     }
 
-    /// Notes the super-journal that the file names, or that it names none.
     fn name(&mut self, name: Option<&[u8]>) {
         let mut named = named();
         if let Some(at) = self.super_journal.take().and_then(|old| named.iter().position(|name| *name == old))

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 const PIECE: usize = 1 << 20;
 const BATCH: usize = 64 << 20;
 const UNFINISHED: &str = "~unfinished import";
-/// First bytes of a database.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Bytes of SQLite's header; two of them say that the database needs a WAL file.
 const HEADER: usize = 100;

@@ -17,7 +17,6 @@ pub(crate) enum Answer {
 
 type Run = fn(&mut Connection, Option<&str>, i64) -> Result<Answer>;
 
-/// The functions: name, and work.
 pub(crate) const FUNCTIONS: [(&std::ffi::CStr, Run); 4] = [
     (c"pmo_commit", |connection, text, _| {
         let set = match text.map(str::to_ascii_lowercase).as_deref() {

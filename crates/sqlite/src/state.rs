@@ -23,7 +23,6 @@ pub(crate) enum Source {
     #[default]
     Nothing,
     Object,
-    /// A snapshot of its own.
     Snapshot,
 }
 
@@ -75,7 +74,6 @@ pub(crate) struct State {
     /// Whether connections that begin to read may not read the object's memory.
     pub(crate) barred: bool,
     pub(crate) direct: Vec<(u64, SharedView)>,
-    /// Connections.
     pub(crate) open: usize,
     /// Whether another process has asked for the object since it was attached.
     pub(crate) release: bool,
@@ -182,7 +180,6 @@ impl State {
         (self.dirty, self.wait) = (true, None);
     }
 
-    /// SQLite has written all of the transaction of the connection `id`.
     pub(crate) fn finish(&mut self, id: u64, wait: Wait) {
         if self.check_writer(id).is_ok() {
             self.wait = Some(wait);

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 #[derive(Clone)]
 struct Part {
     id: u64,
-    /// The connection of SQLite.
     owner: usize,
     database: Arc<Database>,
 }

@@ -1,4 +1,5 @@
-//! The VFS on a simulated medium: every image is sound, and a prefix of the transactions.
+//! The VFS on a simulated medium: every image is sound, and a prefix of the acknowledged
+//! transactions.
 
 use crate::support::{integrity, number, reopened, try_open};
 use indelible::PoolOptions;

@@ -1,5 +1,5 @@
-//! Checks whole histories of 2 to 8 threads: each transaction, aborted ones included, is redone in
-//! the order of sequence numbers.
+//! Checks whole histories of 2 to 8 threads: each transaction, aborted or not, is redone by
+//! sequence number.
 
 use crate::support::{Arena, Remembering, Rule, stm};
 use indelible_stm::{Abort, Direct, Thread, Transaction};

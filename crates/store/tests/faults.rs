@@ -1,5 +1,5 @@
-//! Every operation of the medium fails once: typed errors, no panic, psynced data stays (S0.18), a
-//! failed barrier poisons and is not repeated, want of space changes nothing.
+//! Every operation of the medium fails once: psynced data stays (S0.18), a failed barrier poisons
+//! and is not repeated, want of space changes nothing.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};

@@ -1,5 +1,5 @@
 //! Media errors as on Linux: a failed write-back is reported once per file, and "no space" may come
-//! after all is visible. Nothing acknowledged is lost, and nothing refused is done.
+//! after all is visible.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};

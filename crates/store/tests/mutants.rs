@@ -1,5 +1,5 @@
 //! Scenarios for single rules of the protocol pass; with the feature `__mutants`, each notices its
-//! broken rules. `pmo-evidence mutants` runs every mutant against every layer.
+//! broken rules.
 
 use indelible_testing::rules::{RULE_TESTS, RuleTest};
 

@@ -23,7 +23,6 @@ impl Actions {
         std::mem::take(&mut self.commit)
     }
 
-    /// The functions that undo actions since a mark, the last first.
     pub(crate) fn take_undo(&mut self, (commit, undo): (usize, usize)) -> Called {
         self.commit.truncate(commit);
         let mut all = self.undo.split_off(undo);

@@ -54,7 +54,6 @@ impl Judged {
 
 type Seen = HashSet<(u64, usize)>;
 
-/// Runs `body` with all randomness from the seed; a panic is a failure.
 pub(crate) fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let seed = fastrand::Rng::with_seed(seed).u64(..);
     catch_unwind(AssertUnwindSafe(|| with_seed(seed, body))).unwrap_or_else(|panic| {
@@ -263,8 +262,8 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
     })
 }
 
-/// Cuts the power during the recovery of an image, and during the recovery from that. `judged`
-/// judges cuts before the first recovery ends, in full if asked.
+/// Cuts the power during an image's recovery, and during the recovery from that. `judged` judges
+/// cuts before the first recovery ends, in full if asked.
 fn recovery(
     image: &CrashImage,
     judged: &dyn Fn(&CrashImage, bool) -> Result<(), String>,

@@ -23,7 +23,6 @@ pub(crate) struct Crew<'a> {
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
     pub(crate) killed: u64,
-    /// Other deaths: signal or exit code, and stderr.
     pub(crate) died: Vec<(i32, String)>,
 }
 

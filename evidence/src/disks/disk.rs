@@ -1,7 +1,7 @@
 //! A disk in memory that records every request and can fail.
 //!
-//! One thread serves requests in order, which is the order of their effects. A program's line is on
-//! the tape before its later writes. A flush covers all writes served before it.
+//! One thread serves requests in order. A program's line is on the tape before its later writes. A
+//! flush covers all writes served before it.
 
 use super::pages::Pages;
 use super::tape::{Event, Loss, SECTOR, write_some};

@@ -1,8 +1,7 @@
 //! Rounds on a disk whose reads, writes and flushes fail at random, under killed processes.
 //!
 //! While the disk fails, a process may end with a clear error, or by SIGBUS at an unreadable page.
-//! Afterwards everything acknowledged must be there. A failed flush ends in a power cut, and so do
-//! half of the rounds.
+//! Afterwards everything acknowledged must be there.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;

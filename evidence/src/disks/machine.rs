@@ -161,8 +161,8 @@ impl Machine {
         if direct.trim() != "1" {
             bail!("{} refuses direct I/O", machine.device);
         }
-        // FUSE takes 1 MiB at a time. If a longer request fails beyond that, the loop device takes
-        // the partial count for success, and loses acknowledged writes.
+        // FUSE takes 1 MiB at a time. If a longer request fails beyond that, the loop device loses
+        // acknowledged writes.
         let name = machine.device.trim_start_matches("/dev/");
         let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
         fs::write(&longest, "512").with_context(|| longest.clone())?;

@@ -67,7 +67,6 @@ pub(crate) struct Disks {
     jobs: usize,
 }
 
-/// Makes a pool on a disk of ours, which the process that serves the disk must not do.
 #[derive(Args)]
 pub(crate) struct Child {
     #[arg(long)]

@@ -141,7 +141,6 @@ impl Recording {
         Ok(None)
     }
 
-    /// Returns how many lost flushes are noticed.
     pub(crate) fn replay_lost_flushes(&mut self, images: u64) -> Result<u64> {
         let tape = std::mem::take(&mut self.tape);
         let (mut noticed, mut done) = (0, 0);

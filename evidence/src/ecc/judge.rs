@@ -27,7 +27,6 @@ const OUTCOMES: [&str; 4] =
 
 #[derive(Default)]
 pub(super) struct Outcomes {
-    /// By source, number of bits, outcome.
     counts: [[[u64; OUTCOMES.len()]; DISTANCE as usize]; 3],
     violations: u64,
     wrong: Vec<String>,

@@ -84,7 +84,6 @@ pub(crate) fn start(mut command: Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Watches the child to its end. `over` tells whether to kill it.
 pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -> std::io::Result<Seen> {
     let mut seen = Seen::default();
     let mut out = child.stdout.take().expect("a pipe");

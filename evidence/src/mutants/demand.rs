@@ -10,7 +10,6 @@ use indelible_testing::scenario::media;
 /// Every so many pairs of switches: the loss takes one turn of the attach, and 29 of the sweep.
 const EACH: usize = 29;
 
-/// All of them. The other detector of most is the layer of random programs.
 pub(super) const DEMAND_TESTS: &[RuleTest] = &[
     RuleTest {
         name: "tx_sync waits wherever code can run",
@@ -49,12 +48,10 @@ pub(super) const DEMAND_TESTS: &[RuleTest] = &[
     },
 ];
 
-/// Whether one of them is made for the rule.
 pub(super) fn watch(mutant: Mutant) -> bool {
     DEMAND_TESTS.iter().any(|test| test.watches.contains(&mutant))
 }
 
-/// Random programs.
 pub(super) fn random() -> Verdict {
     let kinds = media();
     (0..24).try_for_each(|nth| Demand::new(kinds[nth as usize % kinds.len()], SEED, nth).judge().map(drop))

@@ -1,5 +1,5 @@
-//! The paper's list (S1.21, S1.24): elements pushed and popped, lists read and changed in one
-//! transaction; without transactions, in volatile ones, in those of objects, and in libpmemobj's.
+//! The paper's list (S1.21, S1.24), without transactions, in volatile ones, in those of objects,
+//! and in libpmemobj's.
 
 use super::objects::Object;
 use crate::Result;

@@ -1,5 +1,5 @@
 //! A hash map on libpmemobj's transactions: buckets of chained entries, doubled at one entry per
-//! bucket. Links are offsets of 8 bytes, cheaper than the library's pointers.
+//! bucket. Links are offsets of 8 bytes.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! An ordered map on libpmemobj's transactions: a B-tree with up to fifteen keys per node,
-//! snapshotted whole before changes. Full nodes are split on the way down.
+//! snapshotted whole before changes.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! SQLCipher: SQLite with encrypted pages, by its C interface. A row per page, with a write-ahead
-//! log synced at each commit.
+//! SQLCipher by its C interface: a row per page, with a write-ahead log synced at each commit.
 
 #![allow(unsafe_code)]
 

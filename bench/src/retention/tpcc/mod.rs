@@ -1,6 +1,6 @@
 //! TPC-C 5.11 in memory, without terminals and waits, as a workload of data retention: rows in
-//! blocks under B+-trees, whose nodes change between two program versions. Each operation is one
-//! durable step.
+//! blocks under B+-trees, whose nodes change between two versions. Each operation is one durable
+//! step.
 
 mod check;
 mod load;

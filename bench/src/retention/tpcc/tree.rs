@@ -1,6 +1,5 @@
 //! B+-tree of order 8: up to eight keys in a node, each with a row, or with the node of the keys
-//! from it on. It maps keys of 32 or 64 bits to addresses; its nodes are the structs with changing
-//! layout.
+//! from it on. Keys have 32 or 64 bits; the nodes are the structs with changing layout.
 //!
 //! Invariants: all leaves have one distance from the root; keys ascend, the first one of an inner
 //! node is a lower bound or never read; only a root without keys is empty.

@@ -8,6 +8,7 @@ use std::time::Duration;
 /// Invariant: every `collect` reports a stored page until a `settle` that mentions it. No stores
 /// come between the two.
 pub(super) trait Backend: Send + Sync {
+    /// Appends the pages that may have been stored to since their last settle, ascending.
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()>;
 
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.

@@ -224,7 +224,7 @@ impl Object {
         }
     }
 
-    /// Makes all stores since the last psync durableas one step: a crash leaves all or none.
+    /// Makes all stores since the last psync durable as one step: a crash leaves all or none.
     ///
     /// # Errors
     /// `NoSpace`, `NoRoom`: nothing is lost; call again. `Gone`: the pool's file was truncated or

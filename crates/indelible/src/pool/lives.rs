@@ -73,7 +73,7 @@ impl Drop for Ends {
 }
 
 impl Pool {
-    /// [Ties](Pool::tie) an object to this processuntil the process ends, or drops its last handle
+    /// [Ties](Pool::tie) an object to this process until the process ends, or drops its last handle
     /// of the pool.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Memory for secretsin pages without core dumps, and without swap if the process may lock memory.
+//! Memory for secrets in pages without core dumps, and without swap if the process may lock memory.
 //!
 //! Invariants:
 //! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it

@@ -1,5 +1,4 @@
-//! Threads extend shared values while the heap is cut: the heap's gate makes an extension and its
-//! link atomic for cuts.
+//! The heap's gate makes an extension and its link atomic for cuts.
 
 use crate::heaps::{again, made, sound};
 use indelible::Persist;

@@ -1,6 +1,5 @@
 //! Generated histories of extensions by address: each version's program works on every other's
-//! random data. Right values, or the error for an extension of another type; copies and frees cover
-//! whole chains.
+//! random data.
 
 use crate::histories::{Names, Type};
 use crate::record_histories::{Step, encoded, random_record, random_value};

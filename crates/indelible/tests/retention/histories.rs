@@ -1,6 +1,5 @@
 //! Generated histories of types: each version beside every other, with random data. A root opens
-//! only as its own type; the error names the first difference; a reset frees exactly the made
-//! blocks.
+//! only as its own type; a reset frees exactly the made blocks.
 
 use crate::heaps::made;
 use indelible::retention::Comparison;

@@ -164,8 +164,7 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
     panic!("the durable writes never end");
 }
 
-/// Power fails at any point of a group's recovery, attach and psync: each image has the psynced
-/// state, or all of the last step.
+/// Power fails at any point of a group's recovery, attach and psync.
 #[test]
 fn s2_18_a_power_cut_leaves_all_objects_of_a_view_as_one_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

@@ -15,7 +15,7 @@ const KEY: Key<'static> = Key(&[]);
 const NAMES: [&str; 3] = ["a", "b", "idle"];
 
 /// A process psynced typed "a" and "b" in one step, three times, and died; `choice` decides what is
-/// in place. Also the state after each step.
+/// in place. Also each step's state.
 pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let (medium, store) = format(4 << 20);
     NAMES.iter().for_each(|name| create(&store, name, 9000));

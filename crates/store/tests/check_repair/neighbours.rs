@@ -1,5 +1,5 @@
-//! Objects on one lane, a power cut, and damage to each in turn: the others lose nothing, and the
-//! damaged one is as in undamaged recovery, or refused. Damage to a lane refuses all its objects.
+//! Objects on one lane, a power cut, and damage to each in turn: the others lose nothing. Damage to
+//! a lane refuses all its objects.
 
 use super::dead_lanes::batches;
 use super::sample::{check, copy, create, format, map, open, try_repair};

@@ -166,7 +166,6 @@ fn s1_04_exceptions_actions_and_forks_of_compiled_blocks_are_as_on_libitm() {
     same_on_both("exceptions.cpp", &[&["-O1"], &["-O2"]], EXCEPTIONS);
 }
 
-/// Plain accesses see the block's earlier stores and survive its commit.
 #[test]
 fn s1_04_plain_code_in_compiled_blocks_is_as_on_libitm() {
     same_on_both("plain.c", &[&["-O1"], &["-O2"], &["-O3"]], PLAIN);

@@ -47,7 +47,6 @@ impl Ledger {
         medium.mark(self.moments.len() as u64 - 1);
     }
 
-    /// Begins a transaction. `None`: there are enough.
     pub(super) fn begin(&mut self, objects: &[usize], wide: bool, line: Line, thread: u32) -> Option<usize> {
         let number = self.transactions.len();
         if number > MOST {

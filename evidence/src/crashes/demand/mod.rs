@@ -1,7 +1,7 @@
 //! Programs of processes with objects on demand, transactional ones, or both in one transaction.
 //!
-//! A [`Step`] is a call of a process, a recovery or snapshot by others (also within a call), a copy
-//! of the pool's file, a death, a failure or a power cut.
+//! A [`Step`] is a call, a recovery or snapshot by others (also within a call), a copy of the file,
+//! a death, a failure or a power cut.
 //!
 //! # What is judged
 //!
@@ -207,7 +207,6 @@ impl Demand {
         Ok(all.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// [`Demand::beside`] for one call and these objects.
     fn beside_an_attach(
         objects: &[usize],
         call: &Step,
@@ -225,7 +224,6 @@ impl Demand {
         Ok(switches.map(|switches| Demand { config, program: of(switches), seed }).collect())
     }
 
-    /// Judges the short programs whose names begin with `names`.
     #[cfg(feature = "mutants")]
     pub(crate) fn judge_short(names: &str, config: SimConfig, seed: u64) -> Result<(), String> {
         let all = Demand::short(config, seed).into_iter().filter(|(name, _)| name.starts_with(names));
@@ -235,7 +233,6 @@ impl Demand {
         Ok(())
     }
 
-    /// Judges every `step`th program of a sweep beside an attach of these objects.
     #[cfg(feature = "mutants")]
     pub(crate) fn judge_sweeps(
         objects: &[usize],

@@ -26,7 +26,6 @@ pub(super) struct Done {
     pub(super) segments: Vec<Segment>,
     ledger: Ledger,
     pub(super) counts: Counts,
-    /// Turns of each of the last two processes at once.
     pub(super) turns: Vec<u64>,
 }
 

@@ -43,7 +43,6 @@ pub(super) struct World {
     pub(super) names: AtomicU64,
     pub(super) faulted: AtomicBool,
     pub(super) at_once: AtomicBool,
-    /// Turns that each of the two had.
     pub(super) turns: Mutex<Vec<u64>>,
     _addresses: Addresses,
 }
