@@ -8,8 +8,7 @@
 //! 5. One thread of the process has the table at a time; others wait no longer than for another
 //!    process.
 //! 6. A read-only store changes and locks nothing: it works on an overlay with the lane caught up,
-//!    and its findings count only if the lane is the same afterwards. Until then the table's pages
-//!    change only by applied batches, which the overlay has too.
+//! and its findings count only if the lane is the same afterwards.
 //! 7. Reads count once the system, asked after them, reports no failed write-back.
 //! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
 //!    durable and redone as by a new process.
@@ -69,7 +68,6 @@ struct Turns {
 }
 
 impl Table {
-    /// Epochs of `latch` change the table.
     pub(in crate::store) fn new(
         device: Arc<dyn Device>,
         latch: Arc<FaultLatch>,
@@ -133,7 +131,7 @@ impl Drop for Held<'_> {
 }
 
 impl Table {
-    /// Publishes `change` durably as one batch, then runs `after` with the table still held.
+    /// Publishes `change` as one batch, then runs `after` with the table held.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -155,7 +153,7 @@ impl Table {
         changed.map(after)
     }
 
-    /// A read-only store repeats `look` if the table changes. Returns the lane's end.
+    /// A read-only store repeats `look` if the table changes; returns the lane's end.
     pub(in crate::store) fn view<R>(
         &self,
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -206,8 +204,7 @@ impl Table {
     }
 }
 
-/// An error if pages were lost: other processes would redo a batch made of old bytes before its
-/// durable write fails.
+/// Fails if pages were lost: a batch made of old bytes could be redone.
 fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     let early = Mutant::AskedTooEarly.is_on().then(|| epoch.check_writeback());
     let outcome = read();
@@ -221,7 +218,7 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Repeats `look` without locks until the table is stable; drops earlier results.
+/// Repeats `look` without locks until the table is stable.
 pub(in crate::store) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,
@@ -236,7 +233,7 @@ pub(in crate::store) fn unlocked<R>(
         let after = table_end(device, seed);
         match (&before, &after) {
             (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}
-            // If the lane is unreadable, there is no better answer.
+            // There is no better answer.
             _ => return found,
         }
         if !deadline.pause(std::thread::sleep) {
@@ -246,7 +243,6 @@ pub(in crate::store) fn unlocked<R>(
     }
 }
 
-/// Applied or not.
 fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     let mut log = read_table_log(medium, seed)?;
     scan(medium, seed, &mut log, &mut |_| Ok(()))?;
@@ -299,7 +295,6 @@ impl Held<'_> {
             return Ok(());
         }
         batch.seal(seed);
-        // After a failure the lane is read anew.
         state.known = None;
         let Known { mut log, epoch } = known.clone();
         append(&epoch, seed, &mut log, batch)?;

@@ -1,11 +1,10 @@
 //! Check: reads a whole pool and reports faults. Nothing changes.
 //!
-//! It works on an overlay with the table lane caught up; writers' lanes are not replayed. The table
-//! is locked for reading; on a read-only device the check restarts if the table changed. Lanes in
-//! use and progress lines being written are left out.
+//! It works on an overlay with the table lane caught up, without writers' lanes. The table is
+//! locked for reading; on a read-only device the check restarts if it changed. Lanes in use and
+//! progress lines being written are left out.
 //!
-//! Structures are followed only through new pages, so that cycles end and the pool's size bounds
-//! memory.
+//! Structures are followed only through new pages: cycles end.
 
 mod bases;
 mod brief;
@@ -168,7 +167,6 @@ pub(super) struct Survey {
     pub lanes: Vec<LaneFound>,
     /// Lanes with a damaged directory slot.
     pub lost_lanes: Vec<u32>,
-    /// Objects with an intact entry, by its offset.
     pub objects: Vec<Object>,
     /// Slots that should have an intact entry, ascending.
     pub damaged: Vec<u64>,
@@ -331,7 +329,6 @@ impl Survey {
         if name.is_empty() { format!("(entry at {slot})") } else { name }
     }
 
-    /// A failed read is a finding.
     fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &mut self,
         part: Part,
@@ -370,7 +367,6 @@ impl Survey {
         self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()
     }
 
-    /// Whether all owners were readable.
     fn owners_are_known(&self) -> bool {
         self.root.is_some() && self.trees.iter().all(|tree| tree.complete) && self.lost_lanes.is_empty()
     }

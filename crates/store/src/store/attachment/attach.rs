@@ -207,7 +207,7 @@ impl Store {
         Ok(writer)
     }
 
-    /// Creates an object and attaches it for writing, in one step.
+    /// Creates an object, attached for writing.
     pub fn create_writer(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Writer> {
         if how.read_only {
             return Err(StoreError::ObjectReadOnly);
@@ -223,8 +223,7 @@ impl Store {
         })
     }
 
-    /// Publishes a writer's binding; an attempt that fails at a dead process's lane is repeated
-    /// without that lane.
+    /// Publishes a writer's binding, again without a dead process's lane that fails.
     pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
@@ -232,7 +231,6 @@ impl Store {
         self.publish_binding(change).and_then(|pending| self.attached(pending))
     }
 
-    /// [`bind_writer`](Self::bind_writer) for any binding.
     pub(super) fn publish_binding<B>(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<B>,
@@ -247,7 +245,7 @@ impl Store {
         }
     }
 
-    /// Repeats `attempt` after holds and short locks, which are not awaited under the table's lock.
+    /// Repeats `attempt` after holds and short locks, not awaited under the table's lock.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -381,7 +379,7 @@ impl Reader {
         })
     }
 
-    /// Number of the followed object's psync that it shows.
+    /// Number of the shown psync.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
@@ -417,7 +415,6 @@ impl Reader {
         store.view(|table| {
             let Ok(now) = table.entry(self.object.offset) else { return Ok(false) };
             let same = |entry: &Entry| {
-                // Every writer and resize changes the binding.
                 (entry.id, entry.binding, entry.state, entry.primary, entry.pages, entry.size)
             };
             let alone = store.device.probe(LockKey::Object(now.offset))? != Some(LockMode::Exclusive);

@@ -52,8 +52,7 @@ impl Store {
         Ok(stale.then_some(lane))
     }
 
-    /// Refuses an object held still. A later hold finds it unattached in the table, now locked by
-    /// the caller.
+    /// Refuses an object held still.
     ///
     /// # Errors
     /// `HeldStill`.
@@ -83,7 +82,6 @@ impl Store {
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(lane) = self.stale_lane(table, object)? else { return Ok(None) };
         match self.lane_locks.get(lane) {
-            // Other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
             // The last detach failed to update the table.
             Some(_) => {

@@ -47,7 +47,6 @@ impl Ciphertext {
         Ok(())
     }
 
-    /// [`read`](Ciphertext::read) while no pending line is written out.
     #[cold]
     pub(super) fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         if self.page_cache.is_none() {
@@ -69,7 +68,7 @@ impl Ciphertext {
     }
 }
 
-/// Bytes by page: page, offset in it, bytes.
+/// (page, offset in it, bytes).
 pub(super) fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
     std::iter::from_fn(move || {
         let (page, offset) = (at / PAGE, (at % PAGE) as usize);

@@ -13,7 +13,6 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Memory {
     None,
-    /// New memory.
     New(u64),
     Left(u64),
 }

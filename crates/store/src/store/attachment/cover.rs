@@ -1,5 +1,5 @@
-//! First changes of a base's pages: the batch has the whole page, completed here, and its bit in
-//! the object's bitmap, so that both are durable together.
+//! First changes of a base's pages: the batch has the whole page, and its bit in the object's
+//! bitmap, so that both are durable together.
 //!
 //! Where barriers are cheap, the base's page is copied to its place instead, durable before
 //! publication: no reader looks there until the bit is set.
@@ -15,7 +15,6 @@ use std::ops::Range;
 
 const LINES: u64 = PAGE / LINE;
 
-/// Whether a run from `first` on changes a base's page.
 pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers: &Layers) -> bool {
     let start = object.entry.primary_offset();
     batch.targets().skip(first).any(|(target, lines)| {
@@ -25,7 +24,6 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
 }
 
 pub(super) struct Covered {
-    /// Their numbers.
     pub(super) pages: Vec<u64>,
     /// Whether copied bytes need a barrier before publication.
     pub(super) unproven: bool,
@@ -42,7 +40,6 @@ pub(super) fn cover(
     reserve: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Covered> {
     let start = object.entry.primary_offset();
-    // Lines (bits), by page.
     let mut fresh: BTreeMap<u64, u64> = BTreeMap::new();
     for (target, lines) in batch.targets().skip(first) {
         let (from, to) = ((target - start) / LINE, (target - start) / LINE + lines);

@@ -13,7 +13,6 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Counts as an object on a lane, to spread a group.
 struct Expected(Arc<WriterLane>);
 
 impl Expected {
@@ -54,7 +53,6 @@ impl Store {
         Ok(writers)
     }
 
-    /// After an outer error the table may be changed in part.
     fn bind_one(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,

@@ -25,7 +25,6 @@ const AHEAD: u64 = 1 << 20;
 pub(super) enum Way {
     Alone,
     Beside,
-    /// Its memory is in use and mapped from the present extent.
     Kept,
 }
 
@@ -124,7 +123,6 @@ impl Store {
     }
 
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
-        // The next resize or snapshot removes it otherwise.
         let _ = self.remove_left(base);
         object
     }
@@ -145,7 +143,6 @@ impl Store {
         self.unless_left(result)
     }
 
-    /// Exchanges durable extents.
     pub(super) fn exchange_proven(
         self: &Arc<Self>,
         object: &Located,
@@ -160,10 +157,8 @@ impl Store {
         self.exchange(object, hidden, object_lock, size, lane)
     }
 
-    /// Reaps after a failure.
     pub(super) fn unless_left<R>(self: &Arc<Self>, result: Result<R>) -> Result<R> {
         if result.is_err() {
-            // The next resize removes what remains.
             let _ = self.reap();
         }
         result
@@ -204,7 +199,6 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
-    /// Durable after a barrier of the returned epoch.
     pub(super) fn copy(
         &self,
         from: &Located,
@@ -220,7 +214,6 @@ impl Store {
             for at in run.clone().step_by(PIECE as usize) {
                 let piece = &mut buffer[..(run.end - at).min(PIECE) as usize];
                 read_pages(&medium, from, layers, at, piece)?;
-                // Holes stay holes.
                 if piece.iter().any(|byte| *byte != 0) {
                     medium.reserve(target + at, piece.len() as u64)?;
                     medium.write(target + at, piece)?;
@@ -306,7 +299,6 @@ impl Writer {
         self.settle_within(changing)
     }
 
-    /// A shrink may have left bytes there.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;

@@ -12,7 +12,7 @@ use crate::store::pool::{Space, Store};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
-/// Objects per change, far below the table's lane.
+/// Far below the table's lane.
 pub(super) const MOST_AT_ONCE: usize = 256;
 
 impl Store {
@@ -54,10 +54,7 @@ impl Drop for Writer {
     }
 }
 
-/// Ends the writers of one lane; skips ended ones.
-///
-/// # Errors
-/// The lane is poisoned, or a write failed: the next attach recovers the objects.
+/// Ends the writers of one lane; skips ended ones. After an error the next attach recovers.
 fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let mut locks = Vec::with_capacity(writers.len());
     let mut leaving: Vec<&mut Writer> = Vec::with_capacity(writers.len());
@@ -76,7 +73,7 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
             (unbound, Some(changing))
         }
         Err(error) => {
-            // The entries say W: the next attach must recover.
+            // The next attach must recover.
             lane.poison();
             (Err(error), None)
         }

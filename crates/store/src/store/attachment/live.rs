@@ -1,7 +1,7 @@
 //! An object's pages, for the writing process's memory, which may touch them at any time.
 //!
-//! Upkeep in any process may move the object's bases meanwhile. It first raises the lane's
-//! revision: bytes count if the revision is still that of the layers read.
+//! Upkeep in any process may move the object's bases meanwhile, after raising the lane's revision:
+//! bytes count if that is unchanged.
 
 use crate::error::{Result, StoreError};
 use crate::store::lanes::WriterLane;
@@ -27,8 +27,6 @@ impl LivePages {
         lock(&self.layers).revision()
     }
 
-    /// # Errors
-    /// As for [`read`](LivePages::read).
     pub(super) fn has_moved(&self, seen: u64) -> Result<bool> {
         let lane = lock(&self.lane).clone();
         if self.revision() != seen || !Arc::ptr_eq(&lane, &lock(&self.lane)) {
@@ -63,7 +61,6 @@ impl LivePages {
         }
     }
 
-    /// Takes the table's layers, unless a psync has.
     #[cold]
     fn look_again(&self) -> Result<()> {
         let lane = lock(&self.lane).clone();
@@ -78,7 +75,7 @@ impl LivePages {
             return Ok(());
         }
         if on != lane.index && lane.medium().is_over() {
-            // After a failed move the other lane may be revised.
+            // The other lane may be revised.
             return Err(StoreError::Poisoned);
         }
         if layers.revision() != changing.revision() {

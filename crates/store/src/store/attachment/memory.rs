@@ -72,7 +72,7 @@ impl Store {
         object.entry.memory_in(&self.identity.boot) == Some(memory) && !object.entry.has(FLAG_DELETED)
     }
 
-    /// Objects with commits in this memory; looks at all objects.
+    /// Objects with commits in this memory, of all objects.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -106,7 +106,7 @@ impl Store {
         })
     }
 
-    /// Numbers of this boot's memory with commits, each once; looks at all objects.
+    /// Numbers of this boot's memory with commits, each once.
     ///
     /// # Errors
     /// The table cannot be read.

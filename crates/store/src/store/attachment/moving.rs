@@ -2,7 +2,7 @@
 //! its memory stays.
 //!
 //! Memory still shows the former extent, which becomes a hidden object, locked by this process,
-//! until the detach or a new mapping. The next resize removes it after a crash.
+//! until the detach or a new mapping.
 //!
 //! A base stays, because memory may be mapped from the lowest one; only own pages are copied.
 
@@ -23,7 +23,6 @@ impl Writer {
     pub(super) fn move_beside(&mut self, changing: &Changing, size: u64, kept: bool) -> Result<()> {
         let store = self.store.clone();
         let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));
-        // The most likely failure.
         let (mut object, object_lock) = store.create_lender(pages, sparse)?;
         let copied = match self.copy_into(changing, &object) {
             Ok(copied) => copied,
@@ -41,7 +40,6 @@ impl Writer {
                 return Err(error);
             }
             Err(error) => {
-                // Memory shows one of the extents.
                 self.former.push(former);
                 return Err(error);
             }
@@ -55,7 +53,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Durable after a barrier of the returned epoch.
     fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
         self.settle_to_move(changing)?;
         let layers = self.store.view(|table| table.layers(&self.object))?;
@@ -63,7 +60,6 @@ impl Writer {
         self.store.copy(&self.object, layers.as_ref(), larger, own)
     }
 
-    /// Returns the object's layers.
     fn exchange_with(&mut self, larger: &mut Located, copied: &Epoch, size: u64) -> Result<Option<Layers>> {
         if !Mutant::EarlyExchange.is_on() {
             copied.barrier()?;

@@ -1,6 +1,5 @@
-//! A sealed object's name, which its root authenticates. A rename has three durable steps, and the
-//! next attach for writing ends it after a crash: the root has both names, the table has the new
-//! one, the root has that alone.
+//! A sealed object's name, which its root authenticates. A rename is three durable steps: the root
+//! has both names, the table the new one, the root that alone. The next attach for writing ends it.
 
 use super::sealed_pages::Heading;
 use super::writer::Writer;

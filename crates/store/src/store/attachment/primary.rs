@@ -21,9 +21,8 @@ pub struct Primary<'a> {
     object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
-    /// Locked per read, for threads that fill shadow pages meanwhile.
+    /// Locked per read.
     layers: Option<&'a Mutex<Layers>>,
-    /// Its plaintext is not cached.
     sealed: Option<&'a SealedPages>,
 }
 
@@ -52,7 +51,6 @@ impl Writer {
         look(&self.primary())
     }
 
-    /// Without pending lines.
     pub(super) fn read_primary(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(lock(&self.layers).read(&*self.store.device, offset, bytes)?)
     }

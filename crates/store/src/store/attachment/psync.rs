@@ -77,7 +77,6 @@ impl Writer {
         Ok(self.store.device.verify()?)
     }
 
-    /// Claims remembered pieces of a sparse object.
     pub(super) fn back(&mut self, target: u64, len: u64) -> Result<()> {
         const PIECE: u64 = 64 * 1024;
         let entry = &self.object.entry;
@@ -104,7 +103,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Claims space for a sparse object's own pages; `false`: not sparse.
+    /// Claims space for a sparse object's pages; `false`: not sparse.
     ///
     /// # Errors
     /// `NoSpace`: nothing happened. The medium's.

@@ -123,7 +123,6 @@ impl Reader {
         let asked = *self.asked();
         let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
-            // The bytes may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
         let sealed = self.sealed.insert(opened?);
@@ -208,7 +207,6 @@ impl Writer {
         let start = self.object.entry.primary_offset();
         let content = start..start + self.object.entry.content_len();
         let done = collected.and_then(|_| {
-            // Seals follow the contents.
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );

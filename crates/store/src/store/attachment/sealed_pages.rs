@@ -37,10 +37,8 @@ const APPLIED: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub(super) enum Heading {
-    /// New size.
     Size(u64),
     Anchored(bool),
-    /// New signer.
     Signer(Signer),
     Identity(Identity),
 }
@@ -113,7 +111,6 @@ impl SealedPages {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
         if !unlocked.is_for(&key_page) {
-            // Another object or another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
@@ -286,7 +283,7 @@ impl SealedPages {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);
             let done = read();
-            // This waits for a psync, which may wait for the tree.
+            // This waits for a psync, which may need the tree.
             match (&self.live, seen) {
                 (Some(live), Some(seen))
                     if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
@@ -329,7 +326,6 @@ impl SealedPages {
             for (offset, line) in lines {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
-            // Locked per page, for faults.
             let mut seals = lock(&self.seals);
             change.page(&mut seals.tree, page, &mut bytes, &mut read)?;
             batch.copy_lines(start + seals.tree.shape().content_page(page) * PAGE, &bytes[..]);
@@ -344,8 +340,7 @@ impl SealedPages {
 }
 
 impl SealedPages {
-    /// Lays later psyncs over the pages; returns changed contents. `None`: a new header. Without a
-    /// result nothing is laid.
+    /// Lays later psyncs over the pages; returns changed contents. `None`: a new header.
     ///
     /// # Errors
     /// `Broken`: a page does not match its seal with them. The medium's.
@@ -386,8 +381,7 @@ impl SealedPages {
         Ok(Some(changed))
     }
 
-    /// Takes over the state of `newer`; returns differing contents. `None`: another header. After
-    /// an error nothing has changed.
+    /// Takes over the state of `newer`; returns differing contents. `None`: another header.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).

@@ -1,6 +1,5 @@
 //! The size of an attached sealed object, stated by its authenticated header. The table changes
-//! before a growth, and after a shrink. After a failure the next resize, or attach for writing,
-//! corrects the entry.
+//! before a growth, and after a shrink; the next resize, or attach for writing, corrects it.
 
 use super::grow::{Way, pages_of};
 use super::sealed_pages::{Heading, SealedPages};
@@ -33,7 +32,6 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // The new size is durable; the next use recovers the object.
         let _ = writer.detach();
         Ok(object)
     }
@@ -57,7 +55,6 @@ impl Writer {
         self.resize_sealed(size).map(drop)
     }
 
-    /// Resizes after [finishing](Writer::finish_resize) the last change. Returns whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64) -> Result<bool> {
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
@@ -65,7 +62,7 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            // The new size is durable; the next resize or attach frees the pages.
+            // The next resize or attach frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }

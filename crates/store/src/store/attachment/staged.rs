@@ -49,7 +49,7 @@ pub fn psync_all(
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
     writers: Option<(Writers<'w>, Changing)>,
-    /// Boxed: copies of recent stores would show.
+    /// Boxed: copies would show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
     claimed: Claims,
@@ -171,7 +171,6 @@ impl Staged<'_, '_> {
         result
     }
 
-    /// Copies of recent stores would show here too.
     fn publish(&mut self) -> Result<()> {
         let Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source } = self
         else {

@@ -1,8 +1,8 @@
 //! A reader that follows a writer: psyncs after its base, read from the writer's lane without
 //! holding it.
 //!
-//! An object's psyncs count up by one, each in one batch of whole lines. So the lines of psyncs
-//! `n + 1` and later, laid over a base at psync `n`, are the object at the last of them.
+//! An object's psyncs count up by one, each in one batch of whole lines: the lines of psyncs `n +
+//! 1` and later, laid over a base at psync `n`, are the object.
 //!
 //! Invariants:
 //! 1. `shown` counts the psyncs that the reader shows. Any other next number, in a batch or in a
@@ -16,8 +16,7 @@
 //!    look. Then, as long as the lane is in the same generation, the object lies where it did, no
 //!    attach has come between, and progress counts no psync outside the log.
 //!
-//! Cost: the batches since the last call, and a view of the table if it changed. Memory: the lines,
-//! [`MOST`] bytes.
+//! Memory: the lines, [`MOST`] bytes.
 
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
@@ -39,9 +38,8 @@ const GENERATIONS: usize = 4;
 pub(in crate::store) struct Tail {
     object: Located,
     shown: u64,
-    /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
-    /// The table lane's end at the last look (invariant 5).
+    /// See invariant 5.
     seen: Option<LaneLog>,
 }
 
@@ -102,16 +100,13 @@ struct Ahead<'a> {
     entry: &'a Entry,
     slot: u64,
     lines: Lines,
-    /// End of the last batch known to be durable.
     proven: Cut,
-    /// Ends of later batches, with their numbers.
     unproven: Vec<(u64, Cut)>,
     shown: u64,
     lost: bool,
 }
 
 impl Ahead<'_> {
-    /// Batches before `durable` are durable.
     fn prove(&mut self, durable: u64) {
         let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
         if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
@@ -155,7 +150,7 @@ impl Ahead<'_> {
         let (lines, lost) = (&mut self.lines, &mut self.lost);
         batch.redo(index, &mut |mut target, mut bytes| {
             while !bytes.is_empty() && !*lost {
-                // A run may end in the bitmap behind the extent.
+                // Or in the bitmap behind the extent.
                 let Some(range) = entry.ranges().find(|range| range.contains(&target)) else {
                     *lost = true;
                     break;
@@ -189,7 +184,6 @@ impl Ahead<'_> {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
-            // Nothing follows the durable batches.
             if self.proven.log.sequence >= seen || self.unproven.is_empty() {
                 return Ok(());
             }
@@ -321,7 +315,6 @@ impl Store {
     fn found(&self, tail: &Tail, mut ahead: Ahead<'_>, seen: Option<LaneLog>) -> Result<Option<Found>> {
         let log = Some(ahead.go_back());
         let found = Tail { shown: ahead.shown, log, seen, ..*tail };
-        // Only recovery judges a dead writer's last psync.
         Ok(self.is_taken(tail.object.entry.lane.get())?.then_some((found, ahead.lines)))
     }
 

@@ -18,13 +18,12 @@ pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
     pub(super) pages_lane: SharedLane,
-    /// `None` outside of the attachment.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
     pub(super) direct: Direct,
     pub(super) unsettled: bool,
-    /// Reusable memory.
+    /// Reused.
     pub(super) scratch: Option<Box<Batch>>,
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
     pub(super) layers: SharedLayers,
@@ -93,7 +92,6 @@ impl Writer {
         Ok(())
     }
 
-    /// `None`: without a base.
     pub(super) fn take_layers(&mut self, layers: Option<Layers>) {
         self.based = layers.is_some();
         let layers = layers.unwrap_or_else(|| Layers::alone(&self.object));

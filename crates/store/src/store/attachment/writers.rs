@@ -8,7 +8,6 @@ use crate::mutant::Mutant;
 use crate::store::lanes::Changing;
 use std::sync::Arc;
 
-/// One writer alone needs no allocation.
 pub(super) struct Writers<'w> {
     pub(super) first: &'w mut Writer,
     pub(super) others: Vec<&'w mut Writer>,
@@ -25,10 +24,7 @@ impl Writers<'_> {
         std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
     }
 
-    /// Whether they have several lanes.
-    ///
-    /// # Errors
-    /// One of them can make no psync, or not this one.
+    /// Whether they have several lanes; fails if one can make no psync.
     fn check(&self) -> Result<bool> {
         let mut apart = false;
         for writer in self.iter() {
@@ -61,7 +57,6 @@ impl Writers<'_> {
                 Ok(())
             });
             if let Err(error) = moved {
-                // Others may see it on either lane.
                 let lost = left.medium().is_over();
                 writer.read_on(&left, if lost { u64::MAX } else { changing.revision() });
                 return Err(error);

@@ -20,12 +20,11 @@ impl Written {
 }
 
 pub(super) enum Direct {
-    /// Nothing was written.
     None,
     /// An earlier writer may have died, with a part written.
     Left,
-    /// A part may be written, and is not durable.
+    /// A part may be written.
     Open,
-    /// All that was written is durable.
+    /// All is durable.
     Written(Written),
 }

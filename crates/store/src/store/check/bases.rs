@@ -42,7 +42,6 @@ impl Survey {
     }
 }
 
-/// Chains, each followed once: there may be thousands of snapshots.
 struct Chains<'b> {
     bases: &'b BTreeMap<u64, Object>,
     known: BTreeMap<u64, bool>,

@@ -1,6 +1,5 @@
-//! The check of a sound pool in little memory: sums of hashes under a random seed replace the sets
-//! of a [`Survey`](super::Survey), which takes some 300 bytes per object. If sums differ, a full
-//! survey tells why.
+//! The check of a sound pool in little memory: sums of hashes under a random seed replace a
+//! [`Survey`](super::Survey), some 300 bytes per object. If sums differ, a survey tells why.
 
 use super::objects::Object;
 use super::space::Claim;
@@ -16,12 +15,10 @@ pub(super) struct Brief {
     last: Option<u64>,
     names: u64,
     ids: u64,
-    /// Beginnings less ends.
     pages: u64,
     addresses: u64,
     bindings: Vec<u64>,
     limits: [(u64, u64); 2],
-    /// Something exceeds what the sums can judge.
     unsure: bool,
 }
 
@@ -87,7 +84,7 @@ impl Brief {
         object.bound || object.hidden || object.is_base || object.base != 0
     }
 
-    /// `others` and the objects should fill the range.
+    /// `others` and objects should fill the range.
     pub(super) fn judge_pages(&mut self, others: &[Claim], range: (u64, u64)) {
         self.unsure |= !self.fill(self.pages, others, range);
     }

@@ -1,7 +1,7 @@
 use crate::error::Part;
 use std::fmt;
 
-/// Findings kept per severity; the rest is counted.
+/// Per severity; the rest is counted.
 const KEPT: usize = 10_000;
 
 /// Severity of a finding.
@@ -33,7 +33,6 @@ pub(in crate::store) enum Cure {
     Drop,
     /// No repair helps.
     Restore,
-    /// A person must decide.
     Manual,
 }
 

@@ -15,13 +15,10 @@ pub(in crate::store) struct LaneFound {
     pub directory: Directory,
     pub held: bool,
     pub witnesses: Witnesses,
-    /// The generation, once read.
     pub generation: u64,
-    /// The highest binding of its batches.
     pub newest: u64,
     /// Pending batches by entry, which will write these progress lines.
     pub waiting: HashMap<u64, u64>,
-    /// Why its batches cannot be replayed.
     pub refused: Option<String>,
 }
 
@@ -92,7 +89,6 @@ impl Survey {
         if lane.witnesses.generation(lane.directory.generation.get()).is_none() {
             return Ok(());
         }
-        // As recovery does on the medium.
         for at in mend_lane(&*medium, seed, &lane.directory)? {
             self.find_mended(at);
         }

@@ -26,7 +26,6 @@ pub(in crate::store) struct Object {
     pub bound: bool,
     pub hidden: bool,
     pub deleted: bool,
-    /// Whether its addresses are another object's.
     pub foreign: bool,
     pub is_base: bool,
     /// Users according to its entry.
@@ -38,7 +37,6 @@ pub(in crate::store) struct Object {
     pub bitmap: (u64, u64),
     /// First page and length of its list of ties.
     pub ties: (u64, u64),
-    /// Whether an object exists that it is tied to.
     pub tied: bool,
 }
 
@@ -331,7 +329,6 @@ impl Survey {
         }
     }
 
-    /// Pending batches and living writers rewrite progress lines.
     pub(super) fn judge_progress(&mut self) {
         let suspects = std::mem::take(&mut self.progress);
         for offset in suspects {
@@ -349,7 +346,7 @@ impl Survey {
         }
     }
 
-    /// If unknown, exclusive: the check leaves it to others.
+    /// If unknown, exclusive.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
         self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }
@@ -371,7 +368,6 @@ fn has_later_fields(entry: &Entry) -> bool {
         || entry.memory.get() != 0 && entry.class == CLASS_PSYNC
 }
 
-/// Whether the line is this object's, but damaged.
 pub(in crate::store) fn is_damaged(line: &Progress, entry: &Entry, seed: u64) -> bool {
     line.of(&entry.id, seed).is_none()
 }

@@ -49,7 +49,6 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;
     for claim in claims {
-        // Reported with the claim.
         let first = claim.first.min(to);
         if first > at {
             report(Fault::Gap(at, first));

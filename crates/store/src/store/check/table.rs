@@ -12,9 +12,9 @@ use crate::recovery::catch_up;
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct TableLane {
     pub witnesses: Witnesses,
-    /// The lane from its first batch on; `None`: nothing in it is reliable.
+    /// The lane from its first batch on, if reliable.
     pub start: Option<LaneLog>,
-    /// A damaged batch before intact ones; nothing was caught up.
+    /// A damaged batch precedes intact ones.
     pub gap: bool,
 }
 

@@ -10,11 +10,11 @@ type Key = (u64, u64);
 
 #[derive(Default)]
 pub(in crate::store) struct Leaves {
-    /// Keys and values, ascending unless a finding says otherwise.
+    /// Ascending unless a finding says otherwise.
     pub slots: Vec<(Key, u64)>,
-    /// Number of keys; a [`Brief`](super::brief::Brief) has no slots.
+    /// A [`Brief`](super::brief::Brief) has no slots.
     pub keys: u64,
-    /// Whether all nodes were intact and the number of keys is the root's.
+    /// All nodes were intact, and the count is the root's.
     pub complete: bool,
 }
 

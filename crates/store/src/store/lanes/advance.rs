@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 #[derive(Clone)]
 pub(in crate::store) struct Advance {
-    /// Offset of its slot.
     pub slot: u64,
     pub(super) id: [u8; 16],
     pub standing: Standing,

@@ -1,7 +1,7 @@
 //! The page cache of an object's primary: pages as last psynced.
 //!
 //! Where each access to the medium is a system call, changed pages are cached: comparing reads no
-//! medium, and pending lines are written page by page before anything relies on the primary.
+//! medium, and pending lines are written by page.
 //!
 //! With explicit tracking, only a few lines of a page are cached.
 //!
@@ -47,7 +47,6 @@ struct CachedPage {
 pub(in crate::store) struct PageCache {
     pages: HashMap<u64, CachedPage>,
     limit: usize,
-    /// Applied batches.
     round: u64,
 }
 
@@ -56,7 +55,6 @@ impl PageCache {
         PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
-    /// Takes effect at the next psync.
     pub(in crate::store) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }
@@ -73,7 +71,6 @@ impl PageCache {
         self.limit.saturating_sub(self.pages.len())
     }
 
-    /// If there is room.
     pub(in crate::store) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -150,7 +147,6 @@ impl PageCache {
         }
     }
 
-    /// Drops the older half.
     fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         let mut ages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, cached)| (cached.used, *page)).collect();
@@ -175,7 +171,6 @@ impl PageCache {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
-    /// The object moved; nothing is pending.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();
@@ -207,7 +202,6 @@ impl PageCache {
                     spare = cached.pending.leading_zeros() as usize * LINE as usize;
                     piece.extend_from_slice(&cached.bytes.0);
                 }
-                // Writes the first to the last pending line.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
                     if let Some(cached) = self.pages.get_mut(page) {
@@ -254,7 +248,6 @@ fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::
     if bytes.is_empty() { Ok(()) } else { medium.write(offset, bytes) }
 }
 
-/// If reads take system calls.
 pub(in crate::store) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
     (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }
@@ -285,7 +278,6 @@ mod tests {
         let medium = VolatileMedium::new(4 * P);
         let mut cache = PageCache::new();
         cache.keep(P, zeros());
-        // The middle page is cached.
         let run = vec![7; 3 * P as usize];
         cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
         assert_eq!(read(&medium, 0, P as usize), filled(7));
@@ -329,12 +321,11 @@ mod tests {
             assert_eq!(seen, model(offset, len), "{offset}");
         }
         assert_eq!([0, P, 2 * P].map(|page| cache.get(page).unwrap().1.count_ones()), [1, 64, 3]);
-        // Pending lines stay pending after a read.
+        // Reads keep lines pending.
         let mut image = Box::new(PageImage(filled(9)));
         cache.amend(2 * P, &mut image.0);
         cache.keep(2 * P, image);
         assert_eq!(cache.get(2 * P).unwrap().1, u64::MAX);
-        // A longer run is not worth caching.
         cache.apply(&medium, [(5 * P, &[4; 2048][..])].into_iter()).unwrap();
         assert!(cache.get(5 * P).is_none());
         assert_eq!(read(&medium, 5 * P, 2048), [4; 2048]);

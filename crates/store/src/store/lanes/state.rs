@@ -48,11 +48,8 @@ pub(in crate::store) enum Asked {
 
 pub(in crate::store) enum Room {
     Fits,
-    /// Not before another thread returns its turn.
     Taken,
-    /// Not before a checkpoint.
     Full,
-    /// Not in this lane.
     TooLarge,
     Refused,
 }
@@ -116,7 +113,7 @@ impl LaneState {
         self.poison();
     }
 
-    /// `turn`: the caller's; otherwise the caller keeps the lock.
+    /// `turn`: the caller's.
     pub(in crate::store) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
         match self.phase {
             Phase::Poisoned { .. } => Room::Refused,
@@ -151,7 +148,6 @@ impl LaneState {
         }
     }
 
-    /// No other thread writes or applies.
     pub(in crate::store) fn is_idle(&self, turn: Option<&Turn>) -> bool {
         self.applying == 0 && (turn.is_some() || !self.is_writing())
     }

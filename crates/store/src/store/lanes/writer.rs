@@ -32,7 +32,7 @@ use std::time::Instant;
 struct State {
     lane: LaneState,
     changing: usize,
-    /// Without any, no system call wakes.
+    /// Without any, no wake-up.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
@@ -45,7 +45,6 @@ struct State {
 }
 
 impl State {
-    /// Primaries have the log durably.
     fn revised(&mut self, revision: u64) {
         self.revision = revision;
         for advance in self.progress.values() {
@@ -199,7 +198,6 @@ impl WriterLane {
         applied.map_err(StoreError::behind_commit)
     }
 
-    /// To page caches, or primaries.
     fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
         if advances.iter().all(|advance| advance.page_cache.is_none()) {
             return commit::apply(&self.medium, batch);
@@ -235,7 +233,6 @@ impl WriterLane {
         Ok(appended)
     }
 
-    /// Batches of a running write go to the next.
     fn publish_grouped<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -284,7 +281,6 @@ impl WriterLane {
             }
             Err(error) => {
                 state.lane.not_written(turn);
-                // Only the first learns the cause.
                 let others = std::iter::repeat_with(|| Err(StoreError::Poisoned));
                 std::iter::once(Err(error)).chain(others).take(batches.len()).collect()
             }
@@ -344,7 +340,6 @@ impl WriterLane {
         Ok(())
     }
 
-    /// Just checkpointed. The caller has begun a change.
     fn idle<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         loop {
             if state.lane.is_idle(None) && self.is_poisoned() {
@@ -357,7 +352,7 @@ impl WriterLane {
         }
     }
 
-    /// `false`: a batch is being written or applied.
+    /// `false`: not idle.
     fn try_checkpoint(&self, state: &mut State, turn: Option<&Turn>) -> Result<bool> {
         let (device, State { lane, progress, used, begun, .. }) = (&self.medium, state);
         let done = lane.checkpoint(turn, |log| {
@@ -373,7 +368,7 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // A failed read may have lost lines.
+            // A failed read may lose lines.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
@@ -400,7 +395,6 @@ impl WriterLane {
         Ok(())
     }
 
-    /// The object's primary is durable.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);

@@ -6,8 +6,8 @@
 //! begins none until the hold ends, and the hold waits for those begun.
 //!
 //! In memory a word of the pool has both marks; elsewhere locks are the marks. A kernel lock
-//! ([`LockKey::ApplyGate`]) accompanies the hold: it ends with the process, and the first process
-//! blocked then takes the mark back.
+//! ([`LockKey::ApplyGate`]) ends with the holder, and the first process blocked then takes its mark
+//! back.
 //!
 //! The holder may change entries that the lane's process has in memory. It raises the lane's
 //! *revision* before it publishes that, and the lane's process reads the revision at each change.
@@ -42,7 +42,6 @@ const HELD: u64 = 2;
 
 #[derive(Default)]
 struct Own {
-    /// Without words.
     changing: BTreeSet<u32>,
     held: BTreeSet<u32>,
 }
@@ -107,7 +106,6 @@ impl ApplyLocks {
         }
     }
 
-    /// `false`: the marks' process lives.
     fn take_back(&self, lane: u32, word: &AtomicU64) -> Result<bool> {
         let own = lock(&self.own);
         let gate = LockKey::ApplyGate(lane);
@@ -119,7 +117,6 @@ impl ApplyLocks {
         Ok(true)
     }
 
-    /// For the process that changes them.
     pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
@@ -157,7 +154,6 @@ impl ApplyLocks {
         Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
-    /// Later holds see its stores.
     pub(in crate::store) fn end(&self, lane: u32) {
         match self.word(lane) {
             Some(word) => {
@@ -258,7 +254,6 @@ impl ApplyLocks {
     }
 }
 
-/// Unless held off.
 fn begin(word: &AtomicU64) -> bool {
     if word.fetch_or(CHANGING, Ordering::AcqRel) & HELD == 0 {
         return true;

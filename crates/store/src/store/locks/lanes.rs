@@ -27,7 +27,7 @@ impl<L> LaneLocks<L> {
         lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
     }
 
-    /// `None`: in use, here or elsewhere.
+    /// `None`: in use.
     pub(in crate::store) fn take(
         self: &Arc<Self>,
         device: &Arc<dyn Device>,
@@ -61,7 +61,6 @@ impl<L> LaneLock<L> {
         lock(&self.locks.held).insert(self.index, (self.number, Arc::downgrade(lane)));
     }
 
-    /// Unless a later lock took it over.
     pub(in crate::store) fn release(&self, last: impl FnOnce()) {
         let mut held = lock(&self.locks.held);
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {

@@ -30,8 +30,7 @@ impl ObjectLocks {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// One holder, and the others. The table names writers of this pid namespace, locks in `table`
-    /// name readers.
+    /// One holder, and the others.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,
@@ -101,7 +100,6 @@ impl ObjectLock {
         Err(locks.held(object, own.unwrap_or_else(writer)))
     }
 
-    /// Skips objects in use, for upkeep.
     pub(in crate::store) fn try_take(
         locks: &Arc<ObjectLocks>,
         object: &Located,

@@ -41,7 +41,6 @@ impl Deadline {
         Deadline { waiting: Wait::begin(), wait, pause, longest_pause }
     }
 
-    /// For something as short as a psync.
     pub(in crate::store) fn of_a_moment(wait: Duration) -> Deadline {
         Deadline { longest_pause: Duration::from_micros(200), ..Deadline::after(wait) }
     }
@@ -54,7 +53,6 @@ impl Deadline {
         self.wait.as_secs_f64()
     }
 
-    /// `false`: the time, or the caller's slice, is over.
     pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));

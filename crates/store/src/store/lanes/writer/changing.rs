@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 impl WriterLane {
     /// Begins a change of primaries or log; waits out holds. Changes do not nest: the inner would
-    /// wait for a hold that waits for the outer.
+    /// wait for ever.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -70,7 +70,6 @@ pub(in crate::store) struct Changing {
 }
 
 impl Changing {
-    /// Fixed until the change ends.
     #[inline]
     pub(in crate::store) fn revision(&self) -> u64 {
         self.revision
