@@ -141,7 +141,6 @@ fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot;
 }
 
 impl Repair {
-    /// The pool is unused.
     fn run(
         device: &Arc<dyn Device>,
         superblock: Superblock,
@@ -183,10 +182,7 @@ impl Repair {
         Ok(survey)
     }
 
-    /// Returns an error about damage.
-    ///
-    /// # Errors
-    /// That error, if the medium failed (invariant 5).
+    /// Returns an error about damage; fails if the medium failed (invariant 5).
     fn damage(&self, error: StoreError) -> Result<StoreError> {
         match error.failure() {
             None => Ok(error),
@@ -195,7 +191,7 @@ impl Repair {
         }
     }
 
-    /// Invariant 1, for objects: attaching one needs the table.
+    /// Invariant 1, for objects.
     fn nobody_has(
         &self,
         device: &dyn Device,
@@ -245,7 +241,7 @@ impl Repair {
         }
         let mut settled = self.settle_table(&survey, progress)?;
         survey = settled.survey(progress)?;
-        // Nodes below a mended node may need mending.
+        // A mended node may lead to damaged ones.
         for _ in 0..crate::format::root::TREES.len() {
             if !settled.mend(&survey)? {
                 break;
@@ -303,7 +299,7 @@ impl Repair {
     }
 }
 
-/// The table, perhaps damaged, is not asked.
+/// Without the table.
 pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {
@@ -313,7 +309,6 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     }
 }
 
-/// Without locks.
 pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {

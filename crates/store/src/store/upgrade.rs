@@ -44,10 +44,8 @@ pub struct Upgraded {
 
 /// A pool that is not wholly in this format.
 enum Found {
-    /// Only one superblock slot is left to do.
     Ended(Superblock),
     Old(v1::Superblock),
-    /// An unfinished upgrade.
     Begun(Superblock),
 }
 
@@ -68,7 +66,7 @@ impl Store {
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Upgraded> {
-        // A dry run without locks may see changes; then it fails, or was right.
+        // A dry run that sees changes fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
         lanes_are_free(&**device)?;
         if dry_run {
@@ -118,7 +116,6 @@ fn reserve_slots<'a>(medium: &dyn Medium, slots: impl IntoIterator<Item = &'a u6
     Ok(())
 }
 
-/// `None`: the pool is in this format.
 fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     let mut faults = Vec::new();
     let (mut old, mut begun): (Option<v1::Superblock>, Option<Superblock>) = (None, None);
@@ -137,7 +134,6 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
             Err(SlotFault::Upgrading) if begun.is_none_or(|begun| begun.sequence < read.sequence) => {
                 begun = Some(read);
             }
-            // An invalid slot of format 1.
             Err(SlotFault::Version(v1::VERSION)) if read.length.get() > medium.len() => {
                 faults.push((SlotFault::Geometry, read));
             }

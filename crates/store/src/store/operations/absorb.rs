@@ -36,7 +36,6 @@ struct Absorption {
 }
 
 impl Absorption {
-    /// `live`: a process writes the object.
     fn find(
         table: &TableTransaction<'_>,
         object: &Located,
@@ -61,7 +60,6 @@ impl Absorption {
             }
             let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            // The writer may map the lowest extent.
             let mapped = live && !lower.entry.has(FLAG_OVERLAY);
             let most = (own.len() as u64 + beyond).saturating_mul(RATIO);
             if mapped || theirs > most {
@@ -81,7 +79,6 @@ impl Absorption {
         Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
-    /// Durable on return.
     fn copy(&self, medium: &dyn Medium) -> Result<()> {
         let start = self.base.entry.primary_offset();
         let mut bytes = Vec::new();
@@ -165,7 +162,6 @@ impl Store {
                 // Pending psyncs count under the present number.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
-                    // Readers keep its layers.
                     None => return Ok(None),
                     lock => lock,
                 },
@@ -180,7 +176,6 @@ impl Store {
             None => self
                 .at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| absorption.relink(table))?,
         };
-        // The next `reap` removes an attached one.
         let _ = self.remove_left(unused.flatten());
         Ok(())
     }

@@ -20,9 +20,9 @@ type Held = BTreeMap<u32, ApplyLock>;
 
 enum Found<R> {
     All(R),
-    /// On this lane a writer came, went, or moved one of them.
+    /// A writer came, went, or moved one of them.
     Elsewhere(u32),
-    /// On this lane a direct write to one of them is under way.
+    /// A direct write to one of them is under way.
     Undefined(u32),
 }
 
@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// In order, so that callers do not wait for each other.
+    /// In order, against mutual waits.
     fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
         let mut lanes = self.view(|table| {
             let mut lanes = Vec::new();
@@ -93,7 +93,6 @@ impl Store {
         for lane in lanes {
             match self.apply_locks.hold(lane, &|| self.is_taken(lane)) {
                 Ok(lock) => drop(held.insert(lane, lock)),
-                // The object is recovered.
                 Err(StoreError::NeedsRecovery) => {}
                 Err(error) => return Err(error),
             }
@@ -158,7 +157,7 @@ impl Store {
             // Given back after publication.
             Ok((Found::All(out), locks, recovered))
         };
-        // Under the table's lock, so that no process sees a reader.
+        // Under the table's lock.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

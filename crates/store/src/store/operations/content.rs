@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl Store {
     /// Creates a read-only object of these bytes with their hash as ID, or returns the present one,
-    /// after comparing its bytes. Returns whether it was made.
+    /// compared. Returns whether it was made.
     ///
     /// # Errors
     /// `Exists`: another object has the name, or the ID. `Damaged`: the present object has other
@@ -72,7 +72,6 @@ impl Store {
         });
         let made = written.and_then(|()| revived.publish());
         if made.is_err() {
-            // The first error counts.
             let _ = self.reap();
         }
         made

@@ -60,7 +60,6 @@ impl Store {
             Ok(bases)
         })?;
         for (of, (base, _)) in of.iter().zip(&bases) {
-            // Only the chain is longer then.
             let _ = self.absorb(of.object, base);
         }
         Ok(bases.into_iter().map(|(base, _)| base).collect())
@@ -156,10 +155,10 @@ impl Store {
         Ok(object)
     }
 
-    /// Clears a new overlay's bitmap, and prepares its extent.
+    /// Clears a new overlay's bitmap.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         self.clear_bitmap(table, object)?;
-        // A page is read there once written whole.
+        // Pages are written whole.
         let medium = table.pages().medium();
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
@@ -176,7 +175,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes progress and bitmaps durable before the entries are in force.
+    /// Makes progress and bitmaps durable.
     pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;

@@ -85,7 +85,6 @@ impl Store {
             let difference = self.diff_held(older, newer, key, &mut readers);
             let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
             for reader in readers {
-                // The next `reap` removes what is left.
                 let _ = self.end_snapshot(reader);
             }
             match current {
@@ -158,7 +157,6 @@ impl Store {
                 page += 1;
             }
             if page == first {
-                // One object may end within the page.
                 let end = (page + 1) * PAGE;
                 if older_size.min(newer_size) >= end || older_size == newer_size {
                     page += 1;

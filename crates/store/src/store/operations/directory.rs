@@ -1,6 +1,4 @@
-//! Directories: objects whose names share a prefix up to a `/`.
-//!
-//! One batch of the table renames all objects of a directory.
+//! Directories: objects whose names share a prefix up to a `/`. One batch renames them all.
 
 use super::revive::Unpublished;
 use crate::error::{Result, SealError, StoreError};
@@ -115,7 +113,6 @@ fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Locate
                 let is_in = object.entry.name_bytes().starts_with(prefix.as_bytes());
                 found.extend((is_in && !object.entry.has(FLAG_HIDDEN)).then_some(*object));
             }
-            // It may be in the directory.
             _ => found.push(table.entry(offset)?),
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! Readers beside a writer, each at a psync, by a nameless snapshot that they lock.
 //!
-//! Readers of one object share a base while the log of the writer's lane has all psyncs since:
-//! another base would be a gap in the log. A base is shared only after its absorption, because
-//! readers keep layers in memory.
+//! Readers of one object share a base while the log of the writer's lane has all psyncs since. A
+//! base is shared only after its absorption: readers keep layers in memory.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -40,7 +39,6 @@ impl Store {
                 let object_lock = ObjectLock::take(&self.object_locks, &base, mode)?;
                 Ok((object_lock, *object, base))
             })?;
-        // Only the chain is longer then.
         let _ = self.absorb(name, &base);
         object_lock.share()?;
         let (base, layers, tail) = self.view(|table| {

@@ -29,7 +29,6 @@ impl ContentHash {
     }
 }
 
-/// Whole pages, with offsets.
 pub(super) fn in_pieces(
     size: u64,
     read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,

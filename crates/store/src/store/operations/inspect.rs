@@ -29,8 +29,8 @@ pub struct Status {
     pub needs_recovery: bool,
     /// High-water mark of psynced bytes.
     pub published: u64,
-    /// Durable psyncs, of a dead writer those that recovery finds. 0, as `published`, if the
-    /// progress line is torn and the lane is empty.
+    /// Durable psyncs, of a dead writer those that recovery finds. 0 if the progress line is torn
+    /// and the lane is empty.
     pub psyncs: u64,
     /// Bytes of its own pages in the pool, not its base's.
     pub own: u64,
@@ -97,7 +97,7 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// Only knows that no other process has these entries locked.
+    /// Only other processes' locks are known.
     pub fn unlocked(unlocked: Option<RangeInclusive<u64>>) -> Looked {
         Looked { unlocked, ..Looked::default() }
     }
@@ -155,7 +155,7 @@ impl Store {
             }
             None => (None, Others::default()),
         };
-        // A later checkpoint leaves its batches in the progress line.
+        // A later checkpoint leaves them in the progress line.
         let found = match stale {
             Some(lane) => lanes.of(self, table, lane, object)?,
             None => None,
@@ -170,7 +170,7 @@ impl Store {
         let abandoned = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
         let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
-        // A detached object's line is current.
+        // It is current.
         let settled = held.is_none() && !object.is_bound();
         let now = match object.progress(self.seed) {
             Ok(line) if settled => Standing::in_line(&line),

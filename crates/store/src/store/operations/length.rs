@@ -59,11 +59,10 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
     if len <= max { Ok(()) } else { Err(LengthError::TooLong { len, max, limit }.into()) }
 }
 
-/// In turn, durably.
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let slots = superblocks(medium)?;
     let faults = faults(&slots);
-    // Other software may have written it.
+    // Other software may write it.
     let damaged =
         |fault: &SlotFault| matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
@@ -73,11 +72,11 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let longer = Superblock { length: U64::new(len), ..before };
     write_spare(medium, &longer)?;
     write_superblocks(medium, longer, |slot| slot.fault.is_none())?;
-    // Its page is the pool's now.
+    // It is the pool's page now.
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 
-/// If the medium has or can have its page.
+/// If there is a page for it.
 fn spare(medium: &dyn Medium) -> Result<()> {
     let superblock = in_force(&superblocks(medium)?, medium.len())?;
     if is_spared(medium, &superblock) {

@@ -71,7 +71,6 @@ impl Store {
                 all.push(match found {
                     SlotFound::Used(object) if object.entry.has(FLAG_HIDDEN) => None,
                     SlotFound::Used(object) => show(table, &mut looked, &object),
-                    // Destroyed since.
                     SlotFound::Free => None,
                     SlotFound::Damaged => Some(Err(StoreError::damaged(Part::Entry, offset))),
                     SlotFound::Unreadable(error) => Some(Err(error.into())),
@@ -82,7 +81,7 @@ impl Store {
         })
     }
 
-    /// Later attaches change the table, or read.
+    /// Later attaches change the table.
     fn look_for_locks(&self, entries: &[u64]) -> Result<Looked> {
         let (Some(&from), Some(&to)) = (entries.iter().min(), entries.iter().max()) else {
             return Ok(Looked::default());

@@ -42,7 +42,6 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         self.object_lock = None;
-        // Otherwise the next `reap` removes it.
         let _ = self.store.remove_left(Some(self.object));
     }
 }

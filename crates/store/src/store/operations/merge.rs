@@ -1,8 +1,8 @@
 //! Merging: an object, or a base, takes the place of its base, which nothing else needs.
 //!
-//! Its pages are copied over those in the base's extent, which becomes its own, or those of a
-//! shorter, lowest base to free places of the upper extent. Both are durable before one batch of
-//! the table.
+//! Its pages are copied over those in the base's extent, which becomes its own, or a shorter,
+//! lowest base's to free places of the upper extent. Both are durable before one batch of the
+//! table.
 //!
 //! The chain down to the pair is locked, because readers keep layers in memory. The lane's revision
 //! tells the writer.
@@ -38,7 +38,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `live`: a process writes the object.
+    /// `live`: it has a writer.
     fn find(table: &TableTransaction<'_>, object: &Located, live: bool) -> Result<Option<Pair>> {
         let mut chain = vec![*object];
         while let Some(upper) = chain.last().filter(|upper| upper.entry.has(FLAG_OVERLAY)) {
@@ -87,7 +87,6 @@ impl Pair {
         Ok(same(&object, &self.chain[0]))
     }
 
-    /// Durable; returns the bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
         let pages = upper.entry.pages.get();
@@ -119,7 +118,6 @@ impl Pair {
         Ok(copied)
     }
 
-    /// Readers look there after the exchange.
     fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
         let (upper, lower) = self.both();
         let bitmap = Bitmap::read(&lower.entry, |offset, bytes| medium.read(offset, bytes))?;
@@ -136,7 +134,6 @@ impl Pair {
         then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))
     }
 
-    /// Returns the removed one, for the caller to free.
     fn merge(&self, table: &mut TableTransaction<'_>) -> Result<Located> {
         // For readers without locks.
         for above in &self.chain[..self.chain.len() - 1] {
@@ -173,14 +170,12 @@ impl Store {
     }
 
     fn merge_pair(self: &Arc<Self>, name: &str) -> Result<Option<u64>> {
-        // Taking the object changes the table.
         let found = self.view(|table| {
             let object = table.object(name)?;
             let live = self.written_on(&object)?.is_some();
             Ok((!object.entry.has(FLAG_BASE) && Pair::find(table, &object, live)?.is_some()).then_some(live))
         })?;
         let Some(live) = found else { return Ok(None) };
-        // Its lock, if unlocked.
         let own = match live {
             true => None,
             false => {

@@ -1,9 +1,8 @@
 //! Removal of objects, at once or with the last attachment.
 //!
 //! One batch of the table removes or hides an object. A hidden object that nothing needs goes with
-//! the process that deletes it, detaches it last, or calls [`Store::reap`]. A process that unlocks
-//! an object then checks whether it was deleted, and one that deletes an object then tries its
-//! lock: so one of the two removes it.
+//! the process that deletes it, detaches it last, or calls [`Store::reap`]. After an unlock a
+//! process looks for a deletion; after a deletion it tries the lock: one of the two removes it.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
@@ -24,7 +23,6 @@ enum Attached {
 #[derive(Default)]
 struct Removed {
     objects: u64,
-    /// Whether others may have been tied to one of them.
     was_target: bool,
 }
 
@@ -98,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes `left` and objects tied to `gone`; [`reap`](Store::reap) removes those in use.
+    /// Removes `left` and objects tied to `gone`, but those in use.
     pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
         let _ = self.remove_left(left);
         if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
@@ -106,7 +104,6 @@ impl Store {
         }
     }
 
-    /// Needs no key: nothing is left to guard.
     ///
     /// # Errors
     /// `NotFound`: not such an object. `Held`: a process of another machine has it.
@@ -140,8 +137,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Calls `create`, and again after removing obstacles: a volatile object of that name or,
-    /// without room, all that are gone or unneeded.
+    /// Calls `create`, and again after removing obstacles: a volatile object of that name, or all
+    /// that are gone or unneeded.
     pub(in crate::store) fn with_way_made<R>(
         self: &Arc<Self>,
         name: &str,
@@ -151,7 +148,6 @@ impl Store {
             Err(error) => error,
             created => return created,
         };
-        // Otherwise the first error counts.
         let way_made = match &error {
             StoreError::Exists => {
                 self.find(name).and_then(|object| self.remove_gone_one(&object.entry.id)).is_ok()
@@ -231,15 +227,13 @@ impl Store {
         Ok(reaped)
     }
 
-    /// For an object just unlocked.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A lockless look is cheap; a deleted object is looked at again. A failure reported here
-        // concerns this process.
+        // A lockless look is cheap; a deleted object is looked at again.
         let epoch = self.latch.enter();
         let found = read_struct::<Entry>(&epoch, unlocked.offset);
         let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
-            // The next `reap` removes what remains.
+            // The next `reap` removes the rest.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
         }
     }

@@ -113,7 +113,6 @@ impl Store {
         Ok(())
     }
 
-    /// The object is held exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
         // A shrink may have left bytes.
         let old = object.entry.pages.get() * PAGE;

@@ -1,6 +1,5 @@
-//! Objects from backups, with their identity and address, hidden until all bytes are in place.
-//!
-//! [`Store::reap`] removes one that a crash leaves.
+//! Objects from backups, with their identity and address, hidden until all bytes are in place, for
+//! [`Store::reap`] after a crash.
 
 use super::hash::hash_pieces;
 use super::window::{ANY, Window};
@@ -151,7 +150,6 @@ impl Store {
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
-        // It holds in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
@@ -223,7 +221,6 @@ impl Store {
             let (object, standing) = make(table)?;
             put_progress(table.pages().medium(), self.seed, &object, &standing)?;
             Self::prove(table)?;
-            // Others may remove an unlocked hidden object.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;

@@ -1,5 +1,5 @@
-//! Rollback: one batch of the table gives an object a bitmap without own pages, and rests it on the
-//! snapshot. A long enough extent stays. Nothing that the object had is overwritten before.
+//! Rollback: one batch of the table rests an object on the snapshot, with a bitmap without own
+//! pages. A long enough extent stays. Nothing is overwritten before.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
@@ -37,7 +37,6 @@ impl Store {
                 Ok((object, unused))
             },
             |(left, unused)| {
-                // Its ties stay.
                 let (bitmap, len) = left.bitmap();
                 self.give_back(bitmap, len);
                 self.give_back(left.entry.primary_offset(), left.entry.extent_len());
@@ -45,7 +44,6 @@ impl Store {
                 unused
             },
         )?;
-        // The next resize or snapshot removes the rest.
         let _ = self.remove_left(unused);
         Ok(())
     }
@@ -83,7 +81,6 @@ impl Store {
         writer.detach()
     }
 
-    /// Returns the former base, if unneeded.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,

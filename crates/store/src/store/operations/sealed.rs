@@ -31,7 +31,6 @@ impl Store {
         }
         self.with_way_made(name, || {
             let id = random_id()?;
-            // Slow, so without locks.
             let (page, _key) = KeyPage::new(how.size, &Identity::of(id, name), keys)?;
             let hidden = self.create_hidden_sealed(name, id, how)?;
             hidden.write(KEY_PAGE * PAGE, page.bytes())?;

@@ -46,7 +46,6 @@ type Objects = HashMap<(u64, u64), InLane>;
 pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
 
 impl LaneStandings {
-    /// `None`: no batch of its binding.
     pub(super) fn of(
         &mut self,
         store: &Store,
@@ -89,7 +88,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
         Ok(())
     });
     match scanned {
-        // The next generation overwrote it.
+        // The next generation began.
         Err(StoreError::Damaged { .. }) if start()?.generation != log.generation => {}
         scanned => scanned?,
     }
@@ -100,7 +99,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     Ok(objects)
 }
 
-/// Batches before `durable` are durable.
+/// Batches before `durable` are.
 fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, durable: u64) {
     pending.retain(|(number, object, standing)| {
         if *number < durable {

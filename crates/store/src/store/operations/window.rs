@@ -3,10 +3,10 @@
 //! A process can attach objects of two pools only if the objects' ranges do not overlap. So a
 //! window begins at a random place, as far as possible from known ones.
 //!
-//! Odds: only objects collide, not windows. There are 28 million places in 54 TiB. A window of W
-//! bytes begins in R = 54 TiB - 2·W of them. Two unknown pools whose objects have S and T bytes
-//! meet with a probability of about (S + T) / R: 1 in 26,600 for 1 GiB each, with the usual window
-//! of 1 TiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
+//! Odds: only objects collide. There are 28 million places in 54 TiB. A window of W bytes begins in
+//! R = 54 TiB - 2·W. Two unknown pools whose objects have S and T bytes meet with a probability of
+//! about (S + T) / R: 1 in 26,600 for 1 GiB each, with the usual window of 1 TiB. Among N known
+//! ones the nearest is on average more than 54 TiB / 4·N away.
 
 use crate::error::{Result, StoreError};
 
@@ -21,12 +21,11 @@ pub struct Window {
 
 const TIB: u64 = 1 << 40;
 
-/// Unused by executables and system mappings, in the upper half.
+/// Unused by executables and system mappings.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
 pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
 
-/// A huge page, or one page of page tables.
 const STEP: u64 = 2 << 20;
 
 const CANDIDATES: usize = 64;
@@ -67,7 +66,6 @@ impl Window {
         address >= self.start && end.is_some_and(|end| end - self.start <= self.len)
     }
 
-    /// 0: they overlap.
     fn distance(&self, start: u64, len: u64) -> u64 {
         let after = start.saturating_sub(self.start.saturating_add(self.len));
         let before = self.start.saturating_sub(start.saturating_add(len));
@@ -77,7 +75,7 @@ impl Window {
     /// Where objects cannot lie.
     pub(in crate::store) fn verify(self, pool_len: u64) -> Result<Self> {
         let bad = |why| Err(StoreError::BadWindow { start: self.start, len: self.len, why });
-        // An interpreter places memory anywhere.
+        // An interpreter's memory is anywhere.
         let (first, end) = (if cfg!(miri) { 0 } else { PLACES[0].0 }, PLACES[1].1);
         if !self.start.is_multiple_of(STEP) || !self.len.is_multiple_of(STEP) {
             return bad("start and length must be multiples of 2 MiB");
@@ -101,7 +99,6 @@ fn place(random: u64, len: u64) -> u64 {
     }
 }
 
-/// SplitMix64.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut word = *state;

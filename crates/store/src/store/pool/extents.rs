@@ -56,7 +56,6 @@ impl Store {
     }
 }
 
-/// Frees a failed reservation.
 pub(in crate::store) fn claimed(
     medium: &dyn Medium,
     result: std::result::Result<(), ReserveError>,

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
 
-/// Psyncs on different lanes do not meet.
+/// They do not meet there.
 const LANES_PER_PROCESS: usize = 4;
-/// For two threads that attach in turn.
+/// For threads that attach in turn.
 const LANES_KEPT: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -30,8 +30,7 @@ pub(in crate::store) struct Space {
 
 #[derive(Default)]
 pub(in crate::store) struct LaneSearch {
-    /// A dead lane could not be redone. It is skipped from now on, but the epoch is over: the
-    /// change must be repeated.
+    /// A dead lane could not be redone: the epoch is over, and the change must be repeated.
     pub is_to_be_repeated: bool,
 }
 
@@ -93,7 +92,6 @@ impl Store {
         drop(given);
     }
 
-    /// For an attach to recover.
     pub(in crate::store) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
         drop(failed);
@@ -110,7 +108,7 @@ impl Store {
         own.iter().try_for_each(|lane| lane.change().map(drop))
     }
 
-    /// `search` notes lanes that cannot be recovered.
+    /// `search` notes unrecoverable lanes.
     pub(in crate::store) fn choose_lane(
         &self,
         table: &mut TableTransaction<'_>,
@@ -130,7 +128,7 @@ impl Store {
         }
         match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Other failures may be half-way.
+            // Others may be half-way.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }
@@ -161,7 +159,6 @@ impl Store {
                     Err(error) => return Err(error),
                 },
                 Ok(None) => unused = unused.or(Some(index)),
-                // Check reports it.
                 Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -173,7 +170,6 @@ impl Store {
         self.make_lane(table, index, LaneLog::default_len(table.pool_len(), index))
     }
 
-    /// Whether recovery failed in this generation, for another object.
     fn is_passed_over(&self, index: u32, found: &Directory) -> bool {
         lock(&self.passed_over).get(&index) == Some(&found.generation.get())
     }
@@ -193,7 +189,6 @@ impl Store {
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
-    /// Objects stay bound.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].

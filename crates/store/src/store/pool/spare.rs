@@ -24,7 +24,7 @@ pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) 
 
 pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
     if has_room(medium, superblock) {
-        // An earlier attempt may have failed.
+        // From an earlier attempt.
         let mut page = [0; PAGE as usize];
         page[..size_of::<Superblock>()].copy_from_slice(superblock.copy().as_bytes());
         write_fresh(medium, superblock.length.get(), &page)?;
@@ -36,7 +36,6 @@ pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<(
     let size = size_of::<Superblock>() as u64;
     let fits = offset.checked_add(size).is_some_and(|end| end <= medium.len());
     if fits && read_struct::<Superblock>(medium, offset)?.magic == MAGIC {
-        // Its block was written.
         medium.write_durable(offset, &[0; size_of::<Superblock>()])?;
     }
     Ok(())
@@ -44,8 +43,8 @@ pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<(
 
 /// The copy, if both slots are lost; `why`: their error.
 ///
-/// The last page first, then, if something looks like a pool, all from the end: on a longer medium
-/// a copy must match the table, because objects may hold other pools' bytes.
+/// The last page first, then all from the end: on a longer medium a copy must match the table,
+/// because objects may hold other pools' bytes.
 pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Option<Superblock> {
     let lost = match why {
         StoreError::Damaged { .. } => true,

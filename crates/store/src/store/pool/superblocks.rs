@@ -24,7 +24,6 @@ pub struct SuperblockSlot {
     pub fault: Option<SlotFault>,
 }
 
-/// Zeros beyond the medium's end.
 pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
     let slot = |offset: u64| -> Result<SuperblockSlot> {
         let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
@@ -34,7 +33,7 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
-/// Another process may be writing.
+/// Others may be writing.
 const LOOKS: usize = 4;
 
 /// Rereads unusable slots: the pool may be growing.
@@ -61,8 +60,8 @@ pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Re
     newest.ok_or_else(|| why_unusable(&faults(slots), medium))
 }
 
-/// Durably in turn; returns the last. `superblock` has the number in force; `is_usable`: a slot can
-/// be in force. An unusable slot comes first, else the newest.
+/// Durably in turn, an unusable slot first, else the newest; returns the last. `superblock` has the
+/// number in force; `is_usable`: a slot can be in force.
 pub(in crate::store) fn write_superblocks(
     medium: &dyn Medium,
     mut superblock: Superblock,

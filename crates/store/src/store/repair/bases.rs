@@ -26,7 +26,6 @@ impl SettledRepair<'_> {
         let (users, before) = (users(&survey.objects), self.actions.len());
         for base in survey.objects.iter().filter(|object| object.is_base) {
             let found = users.get(&base.offset).copied().unwrap_or(0);
-            // A damaged entry's base is unknown.
             if base.users < found || base.users > found && survey.damaged.is_empty() {
                 self.update(|table| {
                     let mut located = table.entry(base.offset)?;

@@ -118,8 +118,8 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Finds lanes without a slot by header and objects, replays and detaches. False: one cannot be
-    /// replayed, and may not be given up.
+    /// Finds lanes without a slot by header and objects, replays and detaches. False: one must
+    /// stay.
     pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<bool> {
         let mut wanted: Vec<_> =
             plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
@@ -135,7 +135,7 @@ impl SettledRepair<'_> {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
-        // A lane's former extent may look like it: the newest counts.
+        // Former extents look alike: the newest counts.
         let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
         for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
             let len = end - offset;
@@ -229,7 +229,7 @@ impl SettledRepair<'_> {
         Ok(lane)
     }
 
-    /// All of the object counts as published, nothing as a direct write.
+    /// All of the object counts as published.
     pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
         self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
@@ -251,7 +251,6 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Returns whether others may have been tied to one.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<bool> {
         let mut was_target = false;
         for object in survey.objects.iter().filter(|object| object.is_left()) {

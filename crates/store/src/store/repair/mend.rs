@@ -14,10 +14,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Each costs milliseconds.
 const TRIES: usize = 256;
-/// Nodes tried.
 const NODE_TRIES: usize = 16;
 
-/// The mended value and the bit's byte.
+/// The value and the bit's byte.
 fn one_bit<T>(value: &T, verify: impl Fn(&T) -> bool) -> Option<(T, usize)>
 where
     T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
@@ -75,7 +74,7 @@ impl Repair {
             return Ok(());
         };
         let mended = unmarked(mended, at, seed);
-        // Flags and checksum may change together.
+        // Both change together.
         let changed = if at < LINE as usize { 0..LINE as usize } else { at..at + 1 };
         self.medium.write(offset + changed.start as u64, &mended.as_bytes()[changed])?;
         self.did(Part::Entry, offset, Some(mended.name()), format!("one wrong bit put right, in byte {at}"));

@@ -21,16 +21,15 @@ pub(super) struct Kept {
 }
 
 pub(super) struct Plan {
-    /// Ascending by offset.
+    /// Ascending.
     pub objects: Vec<Object>,
     pub kept: Vec<Kept>,
     /// Pages with slots, ascending.
     pub slot_pages: BTreeSet<u64>,
-    /// Whether the list of free slots can stay.
     pub keeps_free_slots: bool,
-    /// Used pages, sorted.
+    /// Sorted.
     pub pages: Vec<Claim>,
-    /// Used addresses, sorted.
+    /// Sorted.
     pub addresses: Vec<Claim>,
 }
 
@@ -42,7 +41,7 @@ impl Plan {
 }
 
 impl Repair {
-    /// `None`: free space is uncertain, and dropping objects is not allowed.
+    /// `None`: free space is uncertain.
     pub(super) fn plan(
         &mut self,
         survey: &Survey,
@@ -65,7 +64,7 @@ impl Repair {
         let claims = objects.iter().flat_map(Object::claims);
         let mut extents: Vec<_> = claims.map(|claim| (claim.first, claim.end - claim.first)).collect();
         extents.sort_unstable();
-        // Slot-like bytes within an object are its data.
+        // Objects' bytes may look like slots.
         let is_data = |page: u64| {
             let before = extents.partition_point(|(first, _)| *first <= page);
             before > 0 && page - extents[before - 1].0 < extents[before - 1].1
@@ -230,7 +229,6 @@ fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
 
 const _: () = assert!(PAGE.is_multiple_of(SIZE));
 
-/// Above all recorded ones.
 pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
     let bindings = objects.iter().map(|object| object.binding);
     let waiting = survey.lanes.iter().map(|lane| lane.newest);

@@ -14,7 +14,6 @@ use crate::store::check::{Claim, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// If there is room.
 const SPARE: u64 = 64;
 
 struct Site {
@@ -146,7 +145,6 @@ impl SettledRepair<'_> {
         root
     }
 
-    /// Adjacent pages at the end become the chunk.
     fn list_pages(&mut self, root: &mut Root, mut left: Vec<u64>) -> Result<()> {
         let tail = left.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count();
         let chunk = left.split_off(left.len() - (tail + 1).min(left.len()));
@@ -162,8 +160,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Before the new table is in force. The old one stays sound: its free slots stay listed, and
-    /// no used slot is added.
+    /// The old table stays sound: its free slots stay listed.
     fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut unclean = Vec::new();
         for offset in unused_slots(plan) {
@@ -179,8 +176,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// After the new table is in force. A death in between leaves unlisted slots, which check
-    /// reports.
+    /// After the new table is in force. Check reports what a death leaves unlisted.
     fn list_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut free: Vec<_> = unused_slots(plan).collect();
         // The last one listed is used first.
@@ -191,7 +187,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Before the first write: users of the old table must not take the site for zeros.
+    /// Users of the old table must not take the site for zeros.
     fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
         let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
         let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };

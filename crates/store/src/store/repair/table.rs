@@ -92,7 +92,6 @@ impl Repair {
         Ok(SettledRepair::new(self, log))
     }
 
-    /// Changes of root and marks are lost.
     fn doubt(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.distrust_all(progress)?;
         self.doubt_root(survey)
@@ -103,7 +102,6 @@ impl Repair {
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
-            // A new one, with all space written.
             return Ok(());
         }
         let next = next_binding(survey, &survey.objects);

@@ -17,9 +17,8 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Clears all marks in place, as lost changes may have cleared them. The damaged lane keeps the
-    /// pool closed. A torn entry lacks one bit, which [`unmarked`] corrects. Few at a time, so that
-    /// the next repair tries all.
+    /// Clears all marks in place, few at a time, while the damaged lane keeps the pool closed. A
+    /// torn entry lacks one bit, which [`unmarked`] corrects.
     pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let survey = self.survey(progress)?;
         let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();
@@ -60,7 +59,6 @@ impl Repair {
 }
 
 impl SettledRepair<'_> {
-    /// Durable on return.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
         for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {
@@ -71,7 +69,6 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// For contested pages, and entries outside all trees.
     pub(super) fn distrust_disputed(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
         let mut claims = survey.claims().to_vec();
         claims.extend(plan.objects.iter().flat_map(Object::claims));
@@ -84,7 +81,6 @@ impl SettledRepair<'_> {
     }
 }
 
-/// Does not restore a doubtful mark.
 pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
     if at == offset_of!(Entry, flags) && mended.has(FLAG_TYPED) {
         mended.set(FLAG_TYPED, false);

@@ -1,8 +1,8 @@
 //! A process's transactions in one pool, made durable in the order of their numbers, several per
 //! batch.
 //!
-//! Transactions number each commit, tell it here while its lines cannot change, and wait. One
-//! waiting thread makes all told commits durable by one psync.
+//! Transactions number each commit, tell it here, and wait. One waiting thread makes all told
+//! commits durable by one psync.
 //!
 //! Invariants:
 //! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
@@ -34,7 +34,6 @@ struct State {
     leading: bool,
     failed: bool,
     waiting: usize,
-    /// Waiting threads whose number depends on one not told yet.
     apart: usize,
     company: Company,
 }
@@ -57,7 +56,6 @@ impl Default for Commits {
 }
 
 impl Commits {
-    /// `pace`: assumed duration until one is measured.
     pub(crate) fn with_pace(pace: Duration) -> Self {
         let state = State {
             queue: Queue::new(),
@@ -221,7 +219,7 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Not those that wait for company, which the telling thread joins.
+    /// Not those that wait for company.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
@@ -276,7 +274,6 @@ impl Commits {
         outcome
     }
 
-    /// One thread watches the clock for all.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, watch: Watch) -> MutexGuard<'a, State> {
         state.waiting += 1;
         let (mut state, in_time) = wait_for(&self.changed, &self.state, state, watch.patience);
@@ -297,7 +294,7 @@ impl Commits {
     fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
         state.company.close();
-        // A lone thread expects no company.
+        // A lone thread has no company.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { commits: self, begin, failed: true };

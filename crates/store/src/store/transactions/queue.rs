@@ -26,14 +26,14 @@ const ONE: u64 = LINE + size_of::<Run>() as u64;
 /// Lines of a base's page, and of its bits.
 const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
 
-/// Most bytes; `pages` may be bases'.
+/// Most bytes.
 pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
     let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
-    // Header, and padding of sections and runs.
+    // Header and padding.
     lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
 }
 
-/// Lines that always fit `room`.
+/// Lines that fit `room`.
 pub(super) fn fitting(room: u64, objects: usize, based: bool) -> u64 {
     let fixed = weight(0, 0, 0) + objects as u64 * size_of::<Section>() as u64;
     room.saturating_sub(fixed) / if based { ONE + WHOLE } else { ONE }
@@ -77,7 +77,6 @@ impl Queue {
         self.next - 1 + run.count() as u64
     }
 
-    /// Without lines it needs no room.
     pub(super) fn tell(&mut self, sequence: u64, lines: Vec<ChangedLine>, weight: u64) {
         debug_assert!(
             sequence >= self.next && !self.told.contains_key(&sequence),
@@ -86,7 +85,7 @@ impl Queue {
         self.told.insert(sequence, Told { lines, weight });
     }
 
-    /// At least one; `None`: the next number was not told.
+    /// `None`: the next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut group, mut used) = (Vec::new(), 0_u64);
         while let Some(told) = self.told.get(&self.next) {
@@ -111,7 +110,6 @@ pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
 pub(super) struct Group(Vec<Vec<ChangedLine>>);
 
 impl Group {
-    /// By object.
     pub(super) fn lines(&self) -> BTreeMap<u64, Lines<'_>> {
         let mut all: BTreeMap<u64, Lines<'_>> = BTreeMap::new();
         for line in self.0.iter().flatten() {

@@ -17,12 +17,11 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Within the table's lane.
 const TOGETHER: usize = 128;
 
-/// Durable; returns the number of objects.
 pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
     let (medium, seed, len): (&dyn Medium, _, _) =
         (&**device, superblock.seed.get(), superblock.length.get());
     let mut log = read_table_log(medium, seed)?;
-    // Batches of format 1 do not verify; they are in place.
+    // Batches of format 1 are in place.
     catch_up(medium, seed, &mut log, false)?;
     next_generation(medium, seed, &mut log)?;
     let slots: Vec<u64> = slots(medium, seed, len)?.into_iter().collect();

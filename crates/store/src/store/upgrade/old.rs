@@ -27,9 +27,6 @@ pub(super) struct OldPool {
 
 impl OldPool {
     /// Nothing on `device` changes.
-    ///
-    /// # Errors
-    /// The table's lane, or an entry, is damaged; the medium's.
     pub(super) fn read(device: &Arc<dyn Device>, old: &v1::Superblock) -> Result<OldPool> {
         let overlay = Arc::new(Overlay::new(device.clone()));
         let superblock = old.upgraded().sealed();
@@ -45,7 +42,7 @@ impl OldPool {
         let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
         let mut table = overlay.changed();
         table.retain(|(page, _)| *page >= LANE_DIRECTORY && !lane.contains(page));
-        // Its batches have slots of format 1.
+        // Its batches have old slots.
         log.next_generation(medium, seed)?;
         let slots = slots(medium, seed, len)?;
         for offset in &slots {
@@ -79,7 +76,6 @@ pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet
     Ok(found)
 }
 
-/// Check names damaged ones.
 fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     let mut all = Vec::new();
     for lane in 0..LANES {
@@ -108,7 +104,6 @@ fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> 
     Ok(())
 }
 
-/// As recovery in format 1 would.
 fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
     let mut log = *start;
     loop {
