@@ -30,7 +30,7 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     let single = batches.len() == 1;
     for batch in batches.iter_mut() {
         debug_assert!(after.fits(batch.len()));
-        // Only earlier batches are durable.
+        // Only earlier ones are durable.
         let durable = if Mutant::WatermarkAhead.is_on() { after.sequence } else { log.sequence };
         let bytes = batch.stamp(seed, after.generation, after.sequence, durable);
         if Mutant::NotDurable.is_on() {

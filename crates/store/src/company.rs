@@ -1,8 +1,8 @@
 //! Threads that a group commit waits for, so that one durable write serves heaps with tickets and
 //! transactions.
 //!
-//! A round that closes at its first waiter serves half of the threads, so each round expects the
-//! last cut's waiters. Repeated failures suspend expectations for some rounds.
+//! A round that closes at its first waiter serves half of the threads: each round expects the last
+//! cut's waiters, unless that failed repeatedly.
 
 #[doc(hidden)]
 pub use crate::sync::{since, wait_for};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const WORTH: Duration = Duration::from_micros(50);
 /// A wait is at most a cut's time divided by this.
 const SHARE: u32 = 4;
-/// Log2 of the most rounds without expectations.
+/// Log2 of rounds.
 const DISTRUST: u32 = 6;
 
 /// State of a group commit's rounds.
@@ -104,7 +104,7 @@ impl Company {
         self.closed += 1;
     }
 
-    /// Records the end of a cut and its duration, if measured; expects the present waiters again.
+    /// Records the end of a cut; expects the present waiters again.
     pub fn expect_again(&mut self, took: Option<Duration>) {
         self.expected = self.waiting;
         if let Some(took) = took {

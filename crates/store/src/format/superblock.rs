@@ -89,7 +89,7 @@ impl Superblock {
         if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }
-        // Before the checksum, which a later format may place elsewhere.
+        // A later format may place the checksum elsewhere.
         if self.version.get() != VERSION {
             return Err(SlotFault::Version(self.version.get()));
         }

@@ -134,7 +134,6 @@ impl Progress {
         line
     }
 
-    /// Zeros if never written, invalid if damaged.
     fn upgraded(&self, id: &[u8; 16], seed: u64) -> entry::Progress {
         let sum = |id: [u8; 16]| {
             let line = Progress { id, checksum: U64::new(0), ..*self };

@@ -20,11 +20,10 @@ pub struct Batch {
     bytes: Vec<u8>,
     runs: Vec<Run>,
     sections: Vec<Section>,
-    /// Length of header and held lines.
     data_end: usize,
     may_borrow: bool,
     borrowed: u64,
-    /// Whether freed memory of it must be wiped.
+    /// Freed memory must be wiped.
     secret: bool,
     header: Header,
 }

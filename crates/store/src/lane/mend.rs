@@ -8,7 +8,7 @@ use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
 use zerocopy::IntoBytes;
 
-/// Longest body to try: the work is quadratic.
+/// The work is quadratic.
 const LONGEST: u64 = 2048;
 
 /// Corrects one wrong bit in each short invalid batch from `start` on; returns their offsets. The

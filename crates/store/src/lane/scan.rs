@@ -58,13 +58,13 @@ struct Reader<'m> {
     start: u64,
     filled: usize,
     window: Vec<u8>,
-    /// Greatest length: `Transfers::scan`.
+    /// At most `Transfers::scan`.
     piece: usize,
-    /// Least bytes of the next read: most lanes are short or empty.
+    /// Most lanes are short or empty.
     ahead: usize,
-    /// Log2 of its growth after each read.
+    /// Log2 of its growth.
     growth: u32,
-    /// The last verified body, and its pieces' sums if longer than the window.
+    /// The last verified body, and its pieces' sums.
     body: std::ops::Range<u64>,
     sums: Vec<u64>,
 }
@@ -93,7 +93,6 @@ impl<'m> Reader<'m> {
         &self.window[at..at + len]
     }
 
-    /// Unverified bytes.
     fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         if !self.has(offset, len) {
             let want = self.ahead.max(len) as u64;

@@ -41,7 +41,7 @@ pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), Rese
     let mut at = offset;
     for hole in unwritten.into_iter().chain(std::iter::once(offset + len..offset + len)) {
         if at < hole.start {
-            // The last page of a sparse object may have no block.
+            // It may have no block.
             medium.reserve(at, hole.start - at)?;
             medium.write_durable(at, &vec![0; (hole.start - at) as usize])?;
         }
@@ -64,7 +64,7 @@ pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(),
     if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
 }
 
-/// Lost redo beside a writer, which must not see its blocks zeroed.
+/// Lost redo beside a writer.
 pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     let what = format!(
         "the file system does not keep what is written at {offset} since a write there failed; that is mended once no process has the \
@@ -73,7 +73,6 @@ pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     Fatal(MediumError::Io(io::Error::other(what)))
 }
 
-/// A repeated write was lost again.
 pub(crate) fn not_kept(offset: u64) -> Fatal {
     let what =
         format!("the file system does not keep what is written at {offset}, although it reports success");

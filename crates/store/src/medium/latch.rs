@@ -27,9 +27,9 @@ use std::sync::Arc;
 pub(crate) struct FaultLatch {
     device: Arc<dyn Device>,
     failures: AtomicU64,
-    /// Held during a barrier, until its failure is counted.
+    /// Until a failure is counted.
     barrier: Mutex<()>,
-    /// The same for durable writes.
+    /// For durable writes.
     durable: Mutex<()>,
 }
 
@@ -50,8 +50,7 @@ impl FaultLatch {
         Err(failure)
     }
 
-    /// Takes the other reports of a counted failure, and counts each. The caller holds neither
-    /// lock.
+    /// Takes and counts the other reports of a counted failure; the caller holds neither lock.
     fn take_reports(&self) {
         let _barrier = lock(&self.barrier);
         let _durable = lock(&self.durable);
@@ -86,7 +85,6 @@ impl Epoch {
         self.latch.note(change(&*self.latch.device))
     }
 
-    /// Takes all pending reports after a failed request for durability.
     #[inline]
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
         let Err(failure) = done else { return Ok(()) };

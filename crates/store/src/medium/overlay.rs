@@ -31,7 +31,6 @@ impl Overlay {
     }
 
     fn read_under(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        // Checks read whole tables this way.
         self.under.read_once(offset, buf).inspect_err(|_| self.unread.store(true, Ordering::Relaxed))
     }
 

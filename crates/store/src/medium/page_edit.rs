@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const L: usize = LINE as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 
-/// A changed page; only written lines keep their former content.
+/// Only written lines keep their former content.
 struct Image {
     /// Lines (bits) to log even if unchanged.
     forced: u64,

@@ -14,7 +14,7 @@ const GROUP: usize = 16;
 const WRITE: usize = 64 << 10;
 const SPAN: usize = 256;
 
-/// Hash of group numbers. Collisions only cost time.
+/// Collisions only cost time.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -42,7 +42,6 @@ pub struct WriteCombiner<'m> {
     groups: Vec<(u64, [u32; GROUP])>,
     pages: Vec<[u32; LINES]>,
     lines: Vec<[u8; L]>,
-    /// Index in `groups` of the last line's group.
     last: usize,
     written: u64,
     record: Option<&'m mut Runs>,
@@ -260,7 +259,6 @@ mod tests {
     #[test]
     fn memory_is_bounded_by_what_is_touched() {
         bounded(Transfers::SHIPPED.with_combine(8 << 10));
-        // Too slow for an interpreter.
         if !cfg!(miri) {
             bounded(Transfers::SHIPPED);
         }
@@ -269,7 +267,7 @@ mod tests {
     fn bounded(transfers: Transfers) {
         let medium = VolatileMedium::with_transfers(0, transfers);
         let mut combiner = WriteCombiner::new(&medium);
-        // Repeated lines take no more memory.
+        // Repeated lines take no memory.
         for round in 0..100 {
             (0..8).for_each(|page| combiner.put(page * PAGE, &[round; L]));
             assert!(!combiner.is_full() && (combiner.pages.len(), combiner.lines.len()) == (8, 8));

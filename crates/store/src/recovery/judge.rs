@@ -164,7 +164,7 @@ struct Met<'v> {
     view: &'v LaneView<'v>,
     lane: u32,
     directory: &'v Directory,
-    /// By entry; `None`: its sections do not count.
+    /// `None`: its sections do not count.
     objects: BTreeMap<u64, Option<Waiting>>,
     newest: u64,
     refused: Option<StoreError>,
@@ -197,7 +197,7 @@ impl Met<'_> {
         for run in runs {
             let (mut at, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
             while at < to {
-                // A run may end in the bitmap behind the extent.
+                // Or in the bitmap behind the extent.
                 let mut ranges = object.located.entry.ranges();
                 match ranges.find(|range| range.contains(&at)) {
                     Some(range) => at = range.end,

@@ -60,7 +60,7 @@ pub fn replay(
     // The directory confirms an empty lane's generation.
     if found.end.sequence > 0 {
         found.end.confirm(medium, seed, found.start.position())?;
-        // A failed write may have dropped pages seen before.
+        // A failed write may drop pages.
         found = judged().map_err(|cause| refused(lane, cause))?;
     }
     redo(table, lane, directory, &found, false)
@@ -91,7 +91,7 @@ pub fn replay_beside(
         judged.map_err(|cause| refused(lane, cause))
     };
     let mut judgement = judged(start);
-    // One wrong bit may be its only defect.
+    // One wrong bit may be all.
     let end = judgement.as_ref().map_or(start, |found| found.end);
     if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
         judgement = judged(start);
@@ -108,7 +108,6 @@ pub fn replay_beside(
 
 fn refused(lane: u32, cause: StoreError) -> StoreError {
     match cause {
-        // A failed write is no judgement.
         StoreError::Failed(_) => cause,
         cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
     }
@@ -132,7 +131,6 @@ fn redo(
     Ok((*end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
 }
 
-/// Returns the batches' offsets.
 pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -> Result<Vec<u64>> {
     let (offset, len) = (directory.offset.get(), directory.len.get());
     mend(medium, seed, &LaneLog::read(medium, seed, offset, len, directory.generation.get())?)

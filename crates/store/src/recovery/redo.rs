@@ -24,7 +24,7 @@ pub(super) struct Redo<'r> {
     pub(super) start: LaneLog,
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
-    /// Whether readers see the primaries, which may not go back.
+    /// Readers see the primaries.
     pub(super) seen: bool,
 }
 
@@ -93,7 +93,7 @@ impl Redo<'_> {
             }
             batch.redo(index, &mut |target, bytes| {
                 if bytes.len() >= long {
-                    // Later batches may have some of these lines.
+                    // Later batches may have some.
                     return Ok(pages.write_past(target, bytes)?);
                 }
                 pages.put(target, bytes);

@@ -31,9 +31,9 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     }
     // A publisher makes the batch before its own durable. Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
-    // After the confirmation, which may drop pages of a failed write.
+    // The confirmation may drop pages.
     let (mut done, mut newest_root) = (*log, None);
-    // A table lane is too small to fill the combiner.
+    // It is too small to fill the combiner.
     let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {

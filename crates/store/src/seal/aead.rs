@@ -19,7 +19,6 @@ const NONCE: usize = 24;
 
 #[derive(Clone, Copy)]
 pub(super) enum Role {
-    /// A page of contents.
     Granule,
     /// A node of this level.
     Node(u32),
@@ -43,7 +42,7 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
 pub(super) struct Sealer {
     key: ObjectKey,
     id: [u8; 16],
-    /// Whether seals have hashes: in signed objects.
+    /// Seals have hashes.
     hashed: bool,
 }
 
@@ -163,10 +162,8 @@ pub(super) struct Nonces {
 }
 
 impl Nonces {
-    /// Largest request.
     const MOST: usize = 64;
 
-    /// `place` does not matter.
     fn next(&mut self, place: u64) -> Result<Nonce> {
         if Mutant::NonceReused.is_on() {
             let mut nonce = [0; 24];

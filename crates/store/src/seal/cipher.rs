@@ -57,7 +57,6 @@ mod ring_engine {
         tag.as_ref().try_into().ok()
     }
 
-    /// As above.
     #[inline(never)]
     pub(super) fn decrypt(
         key: &[u8; 32],
@@ -84,7 +83,6 @@ mod rust_engine {
         cipher.encrypt_in_place_detached(XNonce::from_slice(nonce), associated, bytes).ok().map(Into::into)
     }
 
-    /// As above.
     #[inline(never)]
     pub(super) fn decrypt(
         key: &[u8; 32],
@@ -182,7 +180,7 @@ mod tests {
         (0..len).map(|at| (at as u8).wrapping_mul(167) ^ (at >> 8) as u8 ^ seed).collect()
     }
 
-    /// The draft's test vector (draft-irtf-cfrg-xchacha-03, A.3.1); its tag covers all of it.
+    /// draft-irtf-cfrg-xchacha-03, A.3.1; its tag covers all of it.
     #[test]
     fn the_published_vector_comes_out() {
         let key: [u8; 32] = std::array::from_fn(|at| 0x80 + at as u8);
@@ -216,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Leaves the process's engine alone: other tests use it.
+    /// Other tests use the process's engine.
     #[cfg(feature = "__engines")]
     #[test]
     fn other_engines_are_for_benchmarks() {

@@ -66,7 +66,7 @@ impl Meant {
         matches!(self, Meant::SealedAs(_))
     }
 
-    /// `found`: the table's entry.
+    /// `found`: the table's.
     pub(crate) fn judge(self, sealed: Option<&Identity>, found: &Entry) -> Result<()> {
         let is_meant = match (self, sealed) {
             (Meant::Any, _) | (Meant::Found, None) => true,

@@ -191,13 +191,13 @@ impl SealKey {
         derived
     }
 
-    /// A blob with a new secret; empty unless the key is a device.
+    /// Empty unless the key is a device.
     pub(super) fn new_blob(&self) -> Result<Vec<u8>> {
         let Owned::Device(device) = &self.owned else { return Ok(Vec::new()) };
         let secret = Zeroizing::new(random::<SECRET>()?);
         let failed = |what| SealError::Device { what };
         let blob = device.seal(&secret).map_err(failed)?;
-        // A blob damaged on its way opens nothing.
+        // A damaged blob opens nothing.
         match device.unseal(&blob).map_err(failed)? == secret {
             true => Ok(blob),
             false => {

@@ -244,7 +244,7 @@ impl KeyPage {
         let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {
             let slot = self.slot(info.slot);
-            // The damage may be in its kind.
+            // Its kind may be damaged.
             if info.damaged {
                 damaged = true;
                 continue;

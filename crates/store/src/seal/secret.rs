@@ -75,7 +75,7 @@ impl DerefMut for Secret {
     }
 }
 
-/// A page of plaintext; [`Zeroizing`] would overwrite it byte by byte, in a microsecond.
+/// [`Zeroizing`] would overwrite it byte by byte, in a microsecond.
 pub(crate) struct PlainPage(PageBytes);
 
 impl PlainPage {
@@ -111,7 +111,7 @@ pub(super) fn scrub_stack() {
     std::hint::black_box(&mut [0_u64; 512]);
 }
 
-/// As deep as key derivation goes.
+/// As deep as key derivation.
 #[inline(never)]
 pub(super) fn scrub_stack_deep() {
     std::hint::black_box(&mut [0_u64; 8192]);

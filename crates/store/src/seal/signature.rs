@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(text.len(), 64);
         assert_eq!(format!(" {text}\n").parse::<VerifyKey>().unwrap(), key);
         assert_eq!(text.to_uppercase().parse::<VerifyKey>().unwrap(), key);
-        // The last is a point of order 1, for which signatures need no key.
+        // A point of order 1 needs no key.
         let weak = format!("01{}", "00".repeat(31));
         for other in [
             "",

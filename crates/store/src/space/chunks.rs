@@ -10,7 +10,7 @@ use zerocopy::little_endian::U64;
 
 /// Table pages per chunk.
 const CHUNK: u64 = 64;
-/// More table pages than any operation uses.
+/// More than any operation uses.
 const SPARE: u64 = 40;
 
 impl TableTransaction<'_> {
@@ -33,7 +33,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// A smaller one if free space is fragmented.
+    /// Or a smaller one.
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;

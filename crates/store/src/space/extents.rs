@@ -46,7 +46,7 @@ impl FreeMap {
         Ok(self.within(table, slot.key())?.0)
     }
 
-    /// A tree's extent (length, start), checked.
+    /// A checked extent (length, start).
     fn within(self, table: &TableTransaction<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
             TreeId::FreeByAddress => DATA / PAGE..1 << 47,

@@ -72,7 +72,6 @@ mod tests {
     #[test]
     fn the_number_of_nodes_is_bounded() {
         bounded(16);
-        // Too slow for an interpreter.
         if !cfg!(miri) {
             bounded(LIMIT);
         }

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
-/// A node with fewer slots merges with a neighbour if both fit in one.
+/// With fewer slots it merges with a neighbour.
 const SPARSE: usize = CAPACITY / 3;
 
 type Key = (u64, u64);
 
 type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
 
-/// A right sibling for the parent to insert.
+/// For the parent to insert.
 struct Split {
     right: Slot,
 }
@@ -60,7 +60,6 @@ impl TableTransaction<'_> {
         Ok(self.pages.write(node.own_offset.get(), &node)?)
     }
 
-    /// Root node and its level; `None`: empty tree.
     fn top(&self, tree: TreeId) -> Option<(u64, u16)> {
         let root = &self.root.trees[tree as usize];
         (root.height.get() > 0).then(|| (root.node.get(), root.height.get() as u16 - 1))
@@ -149,7 +148,6 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Keys are in `low..high`.
     fn walk_node(
         &self,
         offset: u64,
@@ -157,7 +155,6 @@ impl TableTransaction<'_> {
         (low, high): (Key, Option<Key>),
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        // A walk sees each node once.
         let node = self.read_node(offset, level)?;
         let keys = &node.used()[usize::from(level > 0)..];
         if keys.iter().any(|slot| slot.key() < low || high.is_some_and(|high| slot.key() >= high)) {
@@ -284,7 +281,7 @@ impl TableTransaction<'_> {
         let index = child_index(&node, key);
         let child = node.slots[index].value.get();
         let Some(value) = self.remove_below(child, level - 1, key)? else { return Ok(None) };
-        // Unverified: an emptied node is invalid.
+        // An emptied node is invalid.
         let child: Node = self.pages.read(child)?;
         if child.len() < SPARSE {
             let left = if index > 0 { index - 1 } else { 0 };
@@ -319,7 +316,7 @@ impl TableTransaction<'_> {
             return Ok(());
         }
         if second.level.get() > 0 && !second.is_empty() {
-            // Its first key was unused, and may be too high.
+            // Its first key may be too high.
             second.slots[0] = Slot::new(node.slots[left + 1].key(), second.slots[0].value.get());
         }
         second.move_tail(0, &mut first);

@@ -22,7 +22,7 @@ pub(crate) struct Bitmap {
     pages: Vec<Option<Box<Bits>>>,
 }
 
-/// Writes: offset in the pool, bytes.
+/// (offset in the pool, bytes).
 pub(crate) type Writes = Vec<(u64, Vec<u8>)>;
 
 impl Bitmap {
@@ -52,7 +52,7 @@ impl Bitmap {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// A line's offset in the pool, and the bit.
+    /// Offset of its line, and bit.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;
@@ -69,7 +69,7 @@ impl Bitmap {
         bytes
     }
 
-    /// The bitmap covers the page.
+    /// Within the bitmap.
     pub(crate) fn has(&self, page: u64) -> bool {
         let bits = self.pages.get((page / PAGES_A_PAGE) as usize).and_then(Option::as_ref);
         bits.is_some_and(|bits| bits[(page % PAGES_A_PAGE / 8) as usize] >> (page % 8) & 1 == 1)
@@ -88,9 +88,8 @@ impl Bitmap {
         pages.flat_map(|(bits, first)| ones(bits).map(move |nth| first + nth))
     }
 
-    /// Writes that mark `pages`. The first are to parts that do not count. The second make these
-    /// count, or change counting parts: they follow once the first, and the pages, are durable, or
-    /// in one step with them.
+    /// Writes that mark `pages`: the first are to parts that do not count; the second make these
+    /// count, or change counting parts, once the first, and the pages, are durable, or in one step.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         let (mut fresh, mut lines) = (BTreeMap::new(), BTreeMap::new());
         for page in pages {
@@ -196,7 +195,7 @@ mod tests {
                 let (first, then) = bitmap.claiming(pages.iter().copied());
                 pages.iter().for_each(|page| bitmap.claim(*page));
                 pool.write(&entry, first);
-                // Bytes that do not count change nothing.
+                // They change nothing.
                 let between = Bitmap::read(&entry, |at, bytes| pool.read(at, bytes)).unwrap();
                 assert_eq!(between.own().collect::<BTreeSet<_>>(), expected, "{based} {round}");
                 pool.write(&entry, then);

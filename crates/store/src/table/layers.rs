@@ -17,7 +17,7 @@ use crate::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most layers: a longer chain is circular.
+/// A longer chain is circular.
 const MOST: usize = 1 << 16;
 
 struct Layer {

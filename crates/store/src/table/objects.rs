@@ -19,10 +19,10 @@ use zerocopy::little_endian::{U32, U64};
 
 const REACH_UNIT: u64 = 64 * 1024;
 
-/// Pool lengths to which an object may grow, while addresses are plentiful.
+/// In pool lengths, while addresses are plentiful.
 const GROWTH: u64 = 8;
 
-/// Least bytes of addresses in a small pool, while plentiful.
+/// Bytes, while plentiful.
 const LEAST_REACH: u64 = 1 << 30;
 
 /// An entry and its place.
@@ -115,7 +115,7 @@ impl TableTransaction<'_> {
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
         let Some(offset) = self.get(TreeId::Ids, id_key(id))? else { return Ok(None) };
         let found = self.entry(offset)?;
-        // A sealed object's root is compared with it.
+        // A sealed object's root is compared.
         if found.entry.id == *id { Ok(Some(found)) } else { Err(StoreError::damaged(Part::Entry, offset)) }
     }
 
@@ -330,7 +330,7 @@ impl TableTransaction<'_> {
     fn take_slot(&mut self) -> Result<u64> {
         if self.root.free_slot.get() == 0 {
             let page = self.take_fresh_page()?;
-            // For progress lines: see `format::entry`.
+            // See `format::entry`.
             let line = |offset: u64| offset / LINE;
             let own = ((1_u64 << line(entry::SIZE)) - 1) & !((1 << line(PROGRESS)) - 1);
             let progress =
@@ -377,7 +377,7 @@ impl Located {
     #[must_use]
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;
-        // Without read access there is no write access.
+        // Writing needs read access.
         if *write_key == [0; 16] {
             self.opens_for_reading(key)
         } else {

@@ -13,7 +13,6 @@ use crate::format::{PAGE, pages_for};
 use crate::space::{ADDRESSES, TableTransaction};
 use zerocopy::little_endian::{U32, U64};
 
-/// Most bytes of an object.
 const LARGEST: u64 = 1 << 46;
 
 impl TableTransaction<'_> {

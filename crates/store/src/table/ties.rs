@@ -44,7 +44,7 @@ pub fn tied_to(medium: &dyn Medium, seed: u64, entry: &Entry) -> Result<Vec<Id>>
     if !entry.has(FLAG_TIED) {
         return Ok(Vec::new());
     }
-    // At most what a verified entry has.
+    // Verified entries have no more.
     let mut list = vec![[0; 16]; entry.tie_count.get().min(TIES_MAX) as usize];
     medium.read(entry.ties.get() * PAGE, list.as_flattened_mut())?;
     if checksum(seed, &[&entry.id, list.as_flattened()]) != entry.ties_sum.get() {
@@ -115,7 +115,7 @@ impl TableTransaction<'_> {
         if !self.put_ties(object, &list)? {
             return Ok(false);
         }
-        // Its removal looks for objects tied to it.
+        // Its removal looks for ties.
         to.entry.set(FLAG_TARGET, true);
         self.put_entry(to)?;
         Ok(true)
@@ -175,7 +175,6 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Directly or through others.
     fn expect_no_cycle(&self, object: &Located, to: &Located) -> Result<()> {
         let (mut seen, mut next) = (BTreeSet::from([to.entry.id]), vec![*to]);
         while let Some(at) = next.pop() {

@@ -50,7 +50,7 @@ fn redo_all(medium: &dyn Medium, log: &mut LaneLog) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// From read `after` on, the byte at `at` has another value.
+/// From read `after` on, one byte differs.
 struct Rotting {
     under: VolatileMedium,
     at: u64,
@@ -129,7 +129,7 @@ fn rot(window: usize) {
             let under = lane(lines, window).0;
             let rotting = Rotting { under, at, after, reads: AtomicU64::new(0) };
             match redo_all(&rotting, &mut { start }) {
-                // Changed before verification: no batch.
+                // Changed before verification.
                 Ok(found) => assert!(found.is_empty() || found == good, "byte {at} after {after} reads"),
                 Err(StoreError::Damaged { .. }) => noticed += 1,
                 Err(other) => panic!("{other}"),
