@@ -75,7 +75,7 @@ pub(crate) fn backup(
     write_all(&[(pool, source)], &id, path, out, before, progress)
 }
 
-/// Writes held objects of one or several pools as one backup, of the first pool.
+/// Writes held objects of several pools as one backup, of the first pool.
 pub(crate) fn write_all(
     sources: &[(&Pool, Source)],
     id: &[u8; 16],
@@ -94,7 +94,7 @@ pub(crate) fn write_all(
     header.pool_len = info.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
-    // The newest has the highest state, even if an earlier file replaced the pool's.
+    // The newest has the highest state.
     let psyncs = all().map(|(_, held)| held.attributes.psyncs).fold(0, u64::wrapping_add);
     let Before { below, state } = before;
     header.state = [info.position.0, info.position.1, psyncs].max(state).map(Into::into);
@@ -152,7 +152,7 @@ pub(crate) fn write_all(
     })
 }
 
-/// The end of pages that may be nonzero, now or in the backup below.
+/// The end of pages that may be nonzero.
 fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
     let known = known.last_key_value().map_or(0, |(page, _)| page + 1);
     pages(held.attributes.published).max(known).min(held.attributes.pages())
@@ -161,7 +161,7 @@ fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
 struct Piece<'s> {
     source: &'s Source,
     held: &'s Held,
-    /// Bytes of the objects before it.
+    /// Of the objects before it.
     start: u64,
     object: u32,
     first: u64,
@@ -169,7 +169,6 @@ struct Piece<'s> {
 }
 
 impl Piece<'_> {
-    /// Packs its changed pages, and counts their bytes.
     fn pack(&self, buffers: &Buffers) -> Result<Option<(Packed, u64)>> {
         let Piece { source, held, object, first, known, .. } = *self;
         let count = CHUNK.min(held.attributes.pages() - first);

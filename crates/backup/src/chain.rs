@@ -23,7 +23,7 @@ pub(crate) struct Link {
 }
 
 pub(crate) struct Chain {
-    /// Oldest first, the backup itself last.
+    /// Oldest first.
     pub links: Vec<Link>,
     /// For each object of the newest, by ID: the first link to read, and from there the number of
     /// valid pages in each.
@@ -156,7 +156,7 @@ fn is_part(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == PART)
 }
 
-/// The intact headers in a folder, interrupted ones included.
+/// Intact headers, interrupted ones included.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(PathBuf, Header)>> {
     let intact = |(path, header): (PathBuf, Result<Header>)| Some((path, header.ok()?));
     Ok(entries(folder)?.into_iter().filter_map(intact).collect())
@@ -177,7 +177,7 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, Result<Header>)>> {
 }
 
 impl Chain {
-    /// Finds the bases of the backup at `path` in its folder.
+    /// Finds the bases in its folder.
     pub fn open(path: &Path) -> Result<Self> {
         let newest = open(path)?;
         Self::below(Link { path: path.to_owned(), header: newest.header, objects: newest.objects })
@@ -322,7 +322,7 @@ pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
         if decoder.is_interrupted() && number + 1 == chain.links.len() {
             return Err(BackupError::Interrupted(chain.links[number].path.clone()));
         }
-        // A damaged base was reported.
+        // It was reported.
         if let Some(Err(error)) = below.map(|below| chain.expect_base(number, Some(below))) {
             let what = error.to_string();
             verified.damage.push(Damage { path: chain.links[number].path.clone(), at: 0, what });

@@ -134,7 +134,7 @@ fn copy(mut from: &File, mut to: &File, len: u64, progress: Progress<'_>) -> io:
     Ok(copied)
 }
 
-/// The next data of a file from `at`.
+/// The next data from `at`.
 fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     use rustix::fs::SeekFrom::{Data, Hole};
     if at >= len {
@@ -142,7 +142,7 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     }
     let start = match rustix::fs::seek(file, Data(at)) {
         Err(rustix::io::Errno::NXIO) => return Ok(None),
-        // The file system cannot tell.
+        // It cannot tell.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(Some((at, len))),
         start => start?,
     };

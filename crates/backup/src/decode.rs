@@ -11,12 +11,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A proved chunk.
 pub struct Chunk {
     /// Its object's number.
     pub object: usize,
     pub first: u64,
-    /// Pages in `bytes`, bit by bit.
+    /// Pages in `bytes`, by bit.
     pub held: u64,
     /// Pages that became zeros.
     pub gone: u64,
@@ -91,17 +90,16 @@ pub struct Decoder<R> {
     chunks: u64,
     /// The last chunk: (object, first page).
     before: Option<(u32, u64)>,
-    /// Whether the end of a damaged record is unknown.
+    /// Its end is unknown.
     lost: bool,
     /// Whether a record was damaged: then the final count proves nothing.
     torn: bool,
     ended: bool,
-    /// Whether its end marks an interruption.
+    /// Its end marks an interruption.
     interrupted: bool,
 }
 
 impl<R: Read> Decoder<R> {
-    /// `path` is for messages.
     pub fn open(mut input: R, path: &Path) -> Result<Self> {
         let mut header = Header::new_zeroed();
         let not = || BackupError::NotABackup(path.to_owned());
@@ -253,7 +251,7 @@ impl<R: Read> Decoder<R> {
         !self.lost && !self.ended
     }
 
-    /// Interrupted backups are only bases of others.
+    /// They are only bases of others.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }

@@ -10,10 +10,9 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 pub struct Pages<'a> {
-    /// Its object's number.
     pub object: u32,
     pub first: u64,
-    /// Pages in `bytes`, bit by bit.
+    /// Pages in `bytes`, by bit.
     pub held: u64,
     /// Pages that became zeros.
     pub gone: u64,
@@ -21,7 +20,7 @@ pub struct Pages<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A chunk's record, without its hash.
+/// Without its hash.
 pub struct Packed {
     frame: Frame,
     pub body: Vec<u8>,
@@ -70,7 +69,6 @@ pub fn end_early(last: &Hash, chunks: u64) -> Vec<u8> {
 }
 
 impl<'a> Encoder<'a> {
-    /// `path` is for messages.
     pub fn new(out: &'a mut dyn Write, path: &'a Path, header: &Header) -> Result<Self> {
         let last = hash(&[header.as_bytes()]);
         let mut encoder = Encoder { out, path, features: header.features.get(), last, len: 0, chunks: 0 };

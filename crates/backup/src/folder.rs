@@ -18,7 +18,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
 
-/// Locked while a backup is made.
+/// While a backup is made.
 const LOCK: &str = ".pmo-backup.lock";
 /// Suffix of unfinished backups.
 const PARTIAL: &str = "partial";
@@ -98,7 +98,7 @@ pub fn backup_file(
     write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
 }
 
-/// Keeps the written part of a failed backup if the next one can continue it.
+/// Keeps a part that the next backup can continue.
 fn failed(cause: BackupError, partial: &Path) -> BackupError {
     if !interrupted::is_of_use(partial) {
         let _ = fs::remove_file(partial);
@@ -169,7 +169,7 @@ pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> 
     })
 }
 
-/// Locks the folder. The lock file is private: a user who can open it could block backups.
+/// The lock file is private: any user who can open it could block backups.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -177,7 +177,7 @@ fn lock(folder: &Path) -> Result<File> {
     let file = options.open(&path).map_err(BackupError::file("create", &path))?;
     let found = file.metadata().map_err(BackupError::file("inspect", &path))?;
     if found.is_file() && found.permissions().mode() & 0o077 != 0 {
-        // An earlier release made it.
+        // Of an earlier release.
         let owned = file.set_permissions(Permissions::from_mode(FOR_OWNER));
         owned.map_err(BackupError::file("close to other users", &path))?;
     }

@@ -12,11 +12,11 @@ pub const VERSION: u32 = 1;
 /// A record's hash proves the frame and the hashes of the pages, which prove the pages. A checksum
 /// in the frame covers the packed pages.
 pub const PAGES_BY_HASHES: u32 = 1;
-/// All features that this release knows; its backups have them.
+/// All that this release knows; its backups have them.
 pub const FEATURES: u32 = PAGES_BY_HASHES;
 pub const PAGE: u64 = 4096;
 pub const CHUNK: u64 = 64;
-/// Small frames share a file's buffer; longer chunks bypass it.
+/// Longer chunks bypass it.
 pub const BUFFER: usize = 64 << 10;
 /// A record's longest body: a chunk's hashes and pages.
 pub const BODY_MAX: usize = (CHUNK * (PAGE + 32)) as usize;
@@ -31,9 +31,8 @@ pub mod kind {
 }
 
 pub mod packing {
-    /// Unchanged.
     pub const PLAIN: u32 = 0;
-    /// One block of LZ4.
+    /// One block.
     pub const LZ4: u32 = 1;
 }
 
@@ -113,7 +112,7 @@ pub struct ObjectBody {
 }
 
 impl Frame {
-    /// Bytes of the body under the record's hash, with these features.
+    /// Bytes under the record's hash.
     pub fn covered(&self, features: u32) -> usize {
         let len = self.len.get() as usize;
         match self.kind.get() == kind::CHUNK && features & PAGES_BY_HASHES != 0 {
@@ -124,7 +123,7 @@ impl Frame {
 }
 
 impl ObjectBody {
-    /// Includes the name.
+    /// With the name.
     pub fn encode(kept: &Attributes) -> Vec<u8> {
         let mut body = ObjectBody::new_zeroed();
         body.id = kept.id;

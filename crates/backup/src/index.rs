@@ -15,7 +15,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Proves the whole chain, which the next backup relies on.
+    /// Proves the whole chain.
     pub fn read(path: &Path) -> Result<Index> {
         let chain = Chain::open(path)?;
         let mut objects: HashMap<_, BTreeMap<_, _>> = HashMap::new();

@@ -1,5 +1,5 @@
 //! Interrupted backups: their whole records prove themselves, and get an end that marks the
-//! interruption. The next backup rests on such a file as on any other.
+//! interruption.
 
 use crate::decode::Decoder;
 use crate::encode::end_early;
@@ -10,7 +10,7 @@ use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether another backup can continue a failed one's file.
+/// Another backup can continue it.
 pub(crate) fn is_of_use(path: &Path) -> bool {
     let opened = File::open(path).map(|file| BufReader::with_capacity(BUFFER, file));
     let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());
@@ -43,8 +43,7 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     if chunks == 0 {
         return Ok(false);
     }
-    // A finished, unnamed backup is of a past moment: it gets another end, as the next one is
-    // newer.
+    // A finished, unnamed backup is of a past moment: it gets another end.
     let mut file = OpenOptions::new().write(true).open(path).map_err(failed("open"))?;
     let closed = file
         .set_len(at)

@@ -43,7 +43,6 @@ pub(crate) struct Part<S> {
 }
 
 impl<S: Sink> Part<S> {
-    /// `sink` is empty.
     pub(crate) fn new(sink: S) -> Part<S> {
         Part { sink, written: 0, durable: 0, begun: 0, lost: false }
     }
@@ -117,7 +116,7 @@ mod tests {
         fn make_durable(&mut self) -> io::Result<()> {
             self.calls += 1;
             if self.fails == Some(self.calls) {
-                // Linux reports that once, and marks the pages clean.
+                // Linux reports that once.
                 self.bytes[self.durable..].fill(0);
                 return Err(io::Error::other("the disk fails"));
             }

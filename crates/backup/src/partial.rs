@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const END: &str = ".partial";
 
-/// New files are private, as pools are: a backup has a pool's content.
+/// Private, as pools are.
 pub(crate) const FOR_OWNER: u32 = 0o600;
 /// Opens names where other users may have put something: follows no link, waits for no pipe.
 pub(crate) const DIRECT: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
@@ -24,7 +24,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Also removes earlier processes' leftovers of `path`.
+    /// Removes leftovers of `path`.
     pub(crate) fn of(path: &Path) -> Result<Partial> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}{END}", std::process::id()));
@@ -64,7 +64,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It may fill a disk. Once renamed, its name may be a file of another process with this ID.
+        // Once renamed, its name may be another process's.
         if is_at(&self.locked, &self.path) {
             let _ = fs::remove_file(&self.path);
         }
@@ -77,7 +77,6 @@ fn is_at(file: &File, path: &Path) -> bool {
     here.is_ok_and(|here| there.is_ok_and(|there| here == there))
 }
 
-/// Ignores failures.
 fn remove_leftovers(path: &Path) {
     leftovers(path, &mut |left| {
         let _ = fs::remove_file(left);

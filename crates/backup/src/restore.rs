@@ -132,7 +132,7 @@ pub fn restore_objects(
             found.cloned().ok_or_else(|| BackupError::NoObject(name.clone()))
         })
         .collect();
-    // Leftovers of a killed restore.
+    // Of a killed restore.
     pool.store().reap()?;
     let chosen = chosen?;
     let restored = Target::begin(pool, &chosen, (rebase, true), None).and_then(|mut target| {
@@ -158,7 +158,7 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
 
 pub(crate) struct Target {
     rebase: bool,
-    /// Whether all become visible as one step, in a shared pool.
+    /// All become visible as one step, in a shared pool.
     together: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
@@ -268,9 +268,8 @@ impl Target {
         Ok(())
     }
 
-    /// Shortens the wait of `publish`.
     fn begin_writeback(&mut self, id: [u8; 16], chunk: Range<u64>) {
-        // Pages behind the object's end are not written.
+        // They are not written.
         if chunk.is_empty() {
             return;
         }
@@ -299,7 +298,7 @@ impl Target {
                 names.push(object.name.clone());
             }
         }
-        // An unshared pool may have more objects than fit in one batch of its table.
+        // An unshared pool may have more objects than fit in one batch.
         let most = if self.together { usize::MAX } else { 256 };
         while !all.is_empty() {
             let rest = all.split_off(all.len().min(most));
@@ -323,7 +322,7 @@ fn elsewhere(
     object: &Attributes,
     addresses: &mut HashMap<u64, u64>,
 ) -> Result<Revived, StoreError> {
-    // As in any backup, its contents outlast the boot.
+    // Its contents outlast the boot.
     let kept = Attributes { flags: object.flags & !FLAG_VOLATILE, ..object.clone() };
     let revived = pool.store().adopt_elsewhere(&kept, addresses.get(&object.address).copied())?;
     addresses.insert(object.address, revived.address());

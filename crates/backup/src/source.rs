@@ -41,7 +41,7 @@ pub(crate) struct Held {
 pub(crate) struct Source {
     store: Arc<Store>,
     pub held: Vec<Held>,
-    /// Kept objects, with their snapshots' names.
+    /// With their snapshots' names.
     snapshots: Vec<(String, String)>,
     key: Vec<u8>,
     /// End of the table's lane, in a pool opened for reading.
@@ -63,7 +63,7 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            // A volatile object must be named.
+            // It must be named.
             let chosen = match choice.objects.is_empty() {
                 true => !object.entry.has(FLAG_VOLATILE),
                 false => choice.objects.contains(&object.entry.name()),
@@ -83,7 +83,7 @@ impl Source {
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
-                // Destroyed after the listing.
+                // Since the listing.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
                 Err(error) => return Err(BackupError::object(&name)(error)),
             }
@@ -112,7 +112,7 @@ impl Source {
             .collect();
         let of: Vec<_> =
             names.iter().map(|(object, name)| SnapshotOf { object, key: Key(&self.key), name }).collect();
-        // A writer may have died since.
+        // A writer may have died.
         pool.recovering(|store| store.snapshot(&of))?.map_err(|error| match error {
             error @ (StoreError::NoRoom { .. } | StoreError::NoSpace) => BackupError::NoRoomToKeep(error),
             cause => BackupError::Object { name: names[0].0.clone(), cause },
@@ -130,7 +130,7 @@ impl Source {
         Ok(())
     }
 
-    /// Adds `reader`'s content as the known object.
+    /// Adds `reader`'s content.
     fn add(&mut self, mut reader: Reader, known: &Located) -> Result<()> {
         let object = *reader.object();
         let name = known.entry.name();
@@ -154,7 +154,7 @@ impl Source {
         Ok(())
     }
 
-    /// Zeros behind the object's end.
+    /// Zeros follow the end.
     pub fn read(&self, held: &Held, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let medium = &**self.store.device();
         read_pages(medium, &held.object, held.layers.as_ref(), offset, bytes)
@@ -169,10 +169,10 @@ impl Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // Their readers go first.
+        // Readers go first.
         self.held.clear();
         for (object, snapshot) in &self.snapshots {
-            // The next backup removes or merges the rest.
+            // The next backup removes the rest.
             let _ = self.store.destroy(snapshot, Key(&self.key));
             let _ = self.store.merge(object);
         }

@@ -37,7 +37,6 @@ pub fn export_to(
     export_as(Path::new("(stream)"), (space, objects, closed, key), out, progress)
 }
 
-/// `path` is for messages.
 fn export_as(
     path: &Path,
     (space, objects, closed, key): (&Space, &[[u8; 16]], bool, &[u8]),
@@ -111,7 +110,7 @@ pub fn import_from(
     if kept.depth > 0 {
         return Err(BackupError::NotAlone(name.to_owned()));
     }
-    // Leftovers of a killed import.
+    // Of a killed import.
     pool.store().reap()?;
     let imported = Target::begin_free(pool, &kept.objects, rebase).and_then(|mut target| {
         decoder.each(&mut |chunk| {

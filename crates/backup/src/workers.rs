@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope, available_parallelism, scope};
 
-/// More threads would wait for the disk.
+/// More would wait for the disk.
 const MOST: usize = 8;
 /// A thread's pieces whose results are not taken yet.
 const AHEAD: usize = 4;
@@ -37,12 +37,12 @@ pub(crate) fn in_order<P: Send, R: Send>(
     })
 }
 
-/// Reused buffers: new ones cost a fault for each page.
+/// New ones cost a fault for each page.
 #[derive(Default)]
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// `len` bytes of any content.
+    /// Of any content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         buffer.resize(len, 0);
@@ -74,7 +74,7 @@ fn begin<'s, P: Send + 's, R: Send + 's>(
     Ok((pieces, results))
 }
 
-/// Distributes the pieces in turns. If a worker panics, this ends early, and the scope panics.
+/// If a worker panics, this ends early, and the scope panics.
 fn share<P, R>(
     pieces: impl Iterator<Item = P>,
     workers: &[Worker<P, R>],
@@ -105,7 +105,6 @@ mod tests {
     use super::*;
     use crate::error::BackupError;
 
-    /// As [`in_order`], always on three threads.
     fn on_three<R: Send>(
         count: u32,
         work: impl Fn(u32) -> R + Sync,

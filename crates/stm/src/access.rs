@@ -114,7 +114,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// As values and mask; `newest` as for [`WriteSet::find`](super::write_set::WriteSet::find).
+    /// Values and mask; `newest` as for [`WriteSet::find`](super::write_set::WriteSet::find).
     #[inline]
     fn own(&self, address: usize, newest: u32) -> (u64, u8) {
         let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
@@ -184,7 +184,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(())
     }
 
-    /// Stores to memory at once, and keeps the former bytes.
+    /// Stores at once, and keeps the former bytes.
     ///
     /// # Safety
     ///

@@ -47,7 +47,7 @@ fn forget(actions: &mut Vec<Action>) {
     }
 }
 
-/// Runs all, even if one panics; the panic resumes afterwards, unless the thread unwinds already.
+/// Runs all, even if one panics; the panic resumes afterwards, unless the thread unwinds.
 #[cold]
 fn run(actions: impl Iterator<Item = Action>) {
     let mut panicked = None;

@@ -2,7 +2,7 @@
 
 use super::sync::{AtomicU64, Ordering};
 
-/// Counts commits. Alone on its cache lines, as each commit changes it.
+/// Alone on its cache lines, as each commit changes it.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Clock(AtomicU64);

@@ -25,11 +25,11 @@ thread_local! {
 pub(crate) enum Phase {
     Idle,
     Running,
-    /// It met another one and owns nothing.
+    /// It met another one.
     Doomed,
     /// It has its sequence number, which it must tell the sink.
     Sequenced(u64),
-    /// Committed; its changes go to memory.
+    /// Its changes go to memory.
     Storing(u64),
 }
 
@@ -37,8 +37,7 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) number: u32,
-    /// Stripes below this state are free and in the snapshot; a doomed or ended transaction has
-    /// none.
+    /// Stripes below this are free and in the snapshot; a doomed or ended transaction has none.
     limit: State,
     pub(crate) snapshot: u64,
     pub(crate) reads: Vec<(u32, State)>,
@@ -115,7 +114,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if M::BESIDE_OTHERS {
             return;
         }
-        // An ending thread has no such variable, and begins nothing.
+        // An ending thread begins nothing.
         let _ = IN_TRANSACTION.try_with(|inside| inside.set(false));
     }
 
@@ -199,7 +198,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             }
             Phase::Running | Phase::Doomed | Phase::Sequenced(_) => {}
         }
-        // First of all, so that a panicking sink or action leaves nothing owned.
+        // A panicking sink or action leaves nothing owned.
         self.give_back();
         self.leave();
         if let Phase::Sequenced(sequence) = phase {

@@ -9,9 +9,9 @@ use std::sync::{Arc, PoisonError};
 
 /// Transactions may begin.
 const OPEN: u64 = 0;
-/// One thread is alone, or waits for the others to end.
+/// One thread is alone, or waits.
 const CLOSED: u64 = 1;
-/// This process is a fork's child: nothing begins any more.
+/// A fork's child: nothing begins any more.
 const FORKED: u64 = 2;
 
 /// This process is a child of the memory's maker: transactions end without effect.
@@ -50,7 +50,6 @@ impl Seat {
     }
 }
 
-/// All seats; a seat's number is its owner's in the stripes.
 #[derive(Debug, Default)]
 struct Seats {
     all: Vec<Option<Arc<Seat>>>,
@@ -66,7 +65,7 @@ pub(crate) struct Gate {
     added: AtomicU64,
 }
 
-/// The seats as of a thread's last look at the list.
+/// As of a thread's last look at the list.
 #[derive(Debug, Default)]
 pub(crate) struct KnownSeats {
     seats: Vec<Arc<Seat>>,
@@ -161,7 +160,6 @@ impl Gate {
         self.given_back.notify_all();
     }
 
-    /// Only transactions with a snapshot before `sequence`.
     pub(crate) fn quiesce(&self, sequence: u64) {
         self.wait_for_all(|said| said == 0 || said > sequence);
     }

@@ -33,7 +33,7 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         Self::with_stripes(BITS, memory, sink)
     }
 
-    /// Makes one with 2^`bits` stripes. Fewer take less memory, and cause more false conflicts.
+    /// Makes one with 2^`bits` stripes. Fewer cause more false conflicts.
     ///
     /// # Panics
     ///

@@ -55,8 +55,8 @@ impl Stripes {
         Stripes { words: (0..1_usize << bits).map(|_| AtomicU64::new(0)).collect(), bits }
     }
 
-    /// The stripe of an address. Adjacent lines have adjacent stripes; the upper bits are folded
-    /// in, so that starts of large objects do not share one.
+    /// Adjacent lines have adjacent stripes; the upper bits are folded in, so that starts of large
+    /// objects do not share one.
     #[inline]
     pub(crate) fn of(&self, address: usize) -> usize {
         let line = address / LINE;

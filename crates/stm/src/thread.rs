@@ -17,8 +17,7 @@ pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
 }
 
 impl<M: Memory, S: Sink> Stm<M, S> {
-    /// Registers the calling thread. Keep the result for all transactions: it has the buffers, and
-    /// the sink's state.
+    /// Registers the calling thread. Keep the result for all transactions.
     pub fn thread(self: &Arc<Self>) -> Thread<M, S> {
         Thread { descriptor: Descriptor::new(self.clone()), nested: 0 }
     }
@@ -58,7 +57,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                     self.descriptor.contention.settle();
                     return Err(Error::Cancelled(error));
                 }
-                // The closure's error says nothing about its data.
+                // Its error says nothing about its data.
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);
@@ -183,8 +182,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     }
 
     /// Lets no thread be [`alone`](Thread::alone) until [`leave`](Thread::leave), while the caller
-    /// changes memory as part of another memory's transaction. The thread runs no transaction here
-    /// meanwhile.
+    /// changes memory as part of another memory's transaction and runs none here.
     ///
     /// # Errors
     ///

@@ -92,8 +92,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
     }
 
-    /// Reads a word of 8 bytes at a multiple of 8, without [`load`](Transaction::load)'s check for
-    /// crossing.
+    /// Reads a word of 8 bytes at a multiple of 8.
     ///
     /// # Errors
     ///
@@ -153,8 +152,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bytes(to.expose_provenance(), bytes) }
     }
 
-    /// The word as in memory now, with the transaction's own changes. It may be of any moment:
-    /// conclusions need a check by `load`.
+    /// The word as in memory now, with the transaction's own changes; conclusions need a check by
+    /// `load`.
     ///
     /// # Safety
     ///

@@ -1,7 +1,6 @@
 //! One wrong bit of each odd column: 4 choices per column.
 //!
-//! Sums of shares for up to three columns, and for the others, are computed once: a search combines
-//! two numbers per choice, or looks one half up.
+//! Sums of shares for up to three columns, and for the others, are computed once.
 
 use super::errors::{HALVES, SHARES, bit};
 
@@ -75,7 +74,7 @@ impl<const REST: usize> Choices<REST> {
         }
     }
 
-    /// The rest's shares are looked up among the first.
+    /// Looks the rest's shares up among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
         if REST == 1 {
             // A table for one look-up costs more than it saves.
@@ -90,7 +89,7 @@ impl<const REST: usize> Choices<REST> {
 
 struct Lookup<'a> {
     shares: &'a [u32],
-    /// Index of the share plus one; 0: empty.
+    /// Index plus one; 0: empty.
     places: [u8; 256],
 }
 

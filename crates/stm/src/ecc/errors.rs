@@ -28,7 +28,7 @@ pub(crate) const fn bit(half: Half, column: u32) -> u128 {
         })
 }
 
-/// The share of that bit: S of a word with it alone wrong.
+/// S of a word with it alone wrong.
 #[inline]
 pub(crate) const fn share(half: Half, column: u32) -> u32 {
     match half {

@@ -35,7 +35,7 @@ pub(crate) fn explain(word: u64, check: u64) -> Candidates {
     }
 }
 
-/// At most `REST` choices for the columns after the first.
+/// At most `REST` choices for later columns.
 fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
     let (choices, mut candidates) = (Choices::<REST>::new(odd), Candidates::default());
     for pairs in 0..=(MOST_FLIPS - odd.count_ones()) / 2 {

@@ -14,7 +14,7 @@ use super::errors::{PAIRS, Pair};
 /// has 0 twice.
 type Numbers = [u8; 2];
 
-/// Collisions are rare, and a failed look-up, the usual case, ends at an empty place.
+/// A failed look-up, the usual case, ends at an empty place.
 const ONE_BITS: u32 = 12;
 static ONE: [Numbers; 1 << ONE_BITS] = {
     let mut table = [[0; 2]; 1 << ONE_BITS];

@@ -6,7 +6,7 @@ use super::search::explain;
 use super::{Beyond, check_word, repair};
 use indelible_testing::{Seeded, codewords};
 
-/// The plain search needs minutes: one in so many is compared, all with `--release`.
+/// The plain search needs minutes.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 } else { 1 };
 
 fn compare(bits: u128) {
@@ -75,8 +75,7 @@ fn random_damage_is_found_as_by_the_plain_search() {
     }
 }
 
-/// Bits that mostly cancel out in their columns, which uniform ones seldom do: they need searches
-/// of several pairs.
+/// Bits that mostly cancel out in their columns: they need searches of several pairs.
 fn in_few_columns(random: &mut fastrand::Rng, count: u32) -> u128 {
     let mut bits = 0_u128;
     while bits.count_ones() < count {

@@ -1,5 +1,4 @@
-//! A plain search for comparison: all choices of one bit per odd column, with all choices of pairs.
-//! It shares only columns and shares with the shipped one.
+//! A plain search for comparison. It shares only columns and shares with the shipped one.
 
 use super::super::MOST_FLIPS;
 use super::super::crc::crc;
@@ -27,7 +26,7 @@ static TABLE: [u8; PLACES] = {
     table
 };
 
-/// The pair, or none, with this share. Shares are unique.
+/// Shares are unique.
 fn pair_of(share: u32) -> Option<Pair> {
     let mut at = place(share);
     loop {
@@ -81,7 +80,7 @@ fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidat
     }
 }
 
-/// Tries `pairs` pairs from number `first` on; the last one is looked up.
+/// Tries `pairs` pairs from number `first` on.
 fn cancelling(sum: u32, bits: u128, pairs: u32, first: usize, candidates: &mut Candidates) {
     match pairs {
         0 if sum == 0 => candidates.add(bits),
