@@ -21,7 +21,7 @@ pub struct CrashReport {
 
 /// The first image judged wrong.
 pub struct CrashFailure {
-    /// Makes the image again: [`SimMedium::crash_at`] after the same recording.
+    /// Makes the image again by [`SimMedium::crash_at`].
     pub cut: Cut,
     /// The judge's error.
     pub cause: String,
@@ -58,11 +58,9 @@ impl Drop for Blame {
     }
 }
 
-/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut may
-/// leave meanwhile.
+/// Shows `verify` each distinct image that a power cut may leave while `record` works.
 ///
-/// Earlier writes stay undecided. `record` notes promises by [`SimMedium::mark`]; `verify` finds
-/// them in [`CrashImage::marks`].
+/// `record` notes promises by [`SimMedium::mark`]; `verify` finds them in [`CrashImage::marks`].
 ///
 /// # Errors
 ///
@@ -98,9 +96,8 @@ pub fn for_each_crash<E: fmt::Display>(
 }
 
 /// As [`for_each_crash`], but of *all* images, one of each class that `verify` cannot tell apart
-/// (see [`classes`](crate::sim::ClassLimits)).
-///
-/// `verify` must read all that its verdict depends on from the medium that it gets.
+/// (see [`classes`](crate::sim::ClassLimits)). `verify` must read all that its verdict depends on
+/// from its medium.
 ///
 /// # Errors
 ///

@@ -78,7 +78,7 @@ pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&s
 }
 
 /// Runs the commands of a `console` block by bash, with these variables: a command follows `$`, and
-/// goes on after `>`; the other lines are what it prints. Returns the number of commands.
+/// goes on after `>`. Returns the number of commands.
 ///
 /// # Panics
 /// A command fails, or prints something else.

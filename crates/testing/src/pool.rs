@@ -78,7 +78,7 @@ impl Changes for Stores<'_> {
 
 type Page = [u8; PAGE as usize];
 
-/// Returns where in the object the changed lines end, 0 if none changed.
+/// Returns the end of the changed lines, or 0.
 pub(crate) fn take(
     primary: &mut Primary<'_>,
     batch: &mut Batch,
@@ -94,7 +94,7 @@ pub(crate) fn take(
             end = number * PAGE + at + LINE;
             let target = primary.start() + end - LINE;
             let mut lines = borrowing.from.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Others of the psync may borrow lines even if this object does not.
+            // Others of the psync may borrow lines.
             lines.entry(target).or_insert([0; LINE as usize]).copy_from_slice(&new[line.clone()]);
             if borrowing.on && batch.may_borrow() {
                 batch.borrow_lines(target, 1);
@@ -195,8 +195,8 @@ pub fn objects(store: &Store) -> Result<Vec<Located>> {
     Ok(all)
 }
 
-/// Attaches every object for writing (reading, if it is read-only) and detaches it, which recovers
-/// all pending batches.
+/// Attaches every object for writing, or reading, and detaches it, which recovers all pending
+/// batches.
 pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     for object in objects(store)? {
         let name = object.entry.name();
@@ -209,14 +209,13 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Checks that each page and each address of the window has exactly one owner, that names and IDs
-/// agree, and that the counters agree.
+/// Checks that each page and address has exactly one owner, and that names, IDs and counters agree.
 ///
 /// # Errors
 /// The contradiction.
 pub fn check_tiling(store: &Store) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
-    // Brings the table's pages up to date.
+    // This updates the table's pages.
     let info = store.info().map_err(text)?;
     let device: &dyn Medium = &**store.device();
     let superblock = store.superblock();

@@ -119,8 +119,8 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
     judge_medium(&image.medium(), allowed(image, states))
 }
 
-/// As [`judge_medium`] without checks before recovery and uses afterwards: a function of the bytes
-/// that it reads.
+/// As [`judge_medium`] without checks before and uses afterwards: a function of the bytes that it
+/// reads.
 pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     judge_by(medium, |found| among(found, allowed))
 }

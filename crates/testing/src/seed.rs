@@ -53,8 +53,7 @@ impl Drop for Seeded {
     }
 }
 
-/// A generator for one decision of a run: `stream` identifies it, so that an added decision does
-/// not shift later ones.
+/// A generator for one decision of a run: an added decision does not shift later ones.
 pub(crate) fn derived(seed: u64, stream: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

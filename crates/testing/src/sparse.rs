@@ -2,7 +2,7 @@
 
 use crate::Limits;
 
-/// Whether this is a complete run: `cargo xtask test --all` sets the variable.
+/// `cargo xtask test --all` sets the variable.
 fn is_whole() -> bool {
     std::env::var_os("INDELIBLE_WHOLE").is_some()
 }

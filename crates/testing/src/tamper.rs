@@ -16,8 +16,7 @@ const FLAGS: usize = 12;
 /// Flag of the header: the root authenticates ID and name.
 const IDENTITY: u8 = 4;
 
-/// Exchanges two detached objects of one size in a closed pool's bytes. The table's lane redoes
-/// nothing over it.
+/// Exchanges two detached objects of one size in a closed pool's bytes.
 pub type Exchange = fn(&mut [u8], &Located, &Located);
 
 /// All ways except renames, which change the tree of names, too.
@@ -99,15 +98,13 @@ fn put(pool: &mut [u8], at: &Located, entry: Entry) {
     pool[at..at + PROGRESS as usize].copy_from_slice(entry.as_bytes());
 }
 
-/// Sets or clears the flag that the root authenticates the object's identity, which refuses a
-/// rename without a key.
+/// Sets or clears the flag that the root authenticates the object's identity.
 pub fn say_identity(pool: &mut [u8], object: &Located, is: bool) {
     let flags = &mut pool[page_at(object, shape(object).key_page()).start + FLAGS];
     *flags = if is { *flags | IDENTITY } else { *flags & !IDENTITY };
 }
 
-/// Rewrites an unsigned object of the tests' key as an earlier release made it: its root does not
-/// cover the name.
+/// Rewrites an unsigned object of the tests' key as an earlier release made it.
 ///
 /// # Panics
 /// The object is of another kind.

@@ -1,16 +1,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// An emulated TPM with its state in a folder, which ends on drop. It serves one connection at a
-/// time.
+/// An emulated TPM with its state in a folder, which ends on drop.
 pub struct EmulatedTpm {
     process: Child,
     socket: PathBuf,
 }
 
 impl EmulatedTpm {
-    /// Starts the TPM with its state in `state`. `None`: swtpm is not installed, and `what` is
-    /// reported as not tested.
+    /// Starts the TPM with its state in `state`. `None`: swtpm is not installed.
     ///
     /// # Panics
     /// It ends at once.

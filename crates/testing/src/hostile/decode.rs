@@ -165,7 +165,7 @@ fn read_lane(image: &Image, seed: u64) {
         Ok(())
     });
     match scanned {
-        // Memory does not fail; a later release may have written it.
+        // A later release may have written it.
         Ok(()) | Err(StoreError::SectionKind { .. }) => {}
         Err(error) => panic!("a lane in memory: {error}"),
     }

@@ -28,13 +28,13 @@ const EDITS: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Set,
-    /// Sets a field to a boundary value.
+    /// A boundary value.
     Telling,
-    /// Sets a field to another structure's offset, in bytes or pages.
+    /// Another structure's offset, in bytes or pages.
     Point,
-    /// Adds the value, signed and small, to a field.
+    /// A small, signed value.
     Add,
-    /// Copies another structure, with the new place.
+    /// Another structure, with the new place.
     Copy,
     Zero,
     Flip,
@@ -68,8 +68,8 @@ pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
-/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Progress lines
-/// get single flips, as noise looks unwritten; a lane's last batch stays.
+/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums; a lane's last
+/// batch stays.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)

@@ -16,8 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 const KEY: Key<'static> = Key(&[]);
 
-/// States that an object may show, by name: its own last, before it those of batches that wait in a
-/// lane.
+/// States that an object may show, by name: its own last, before it those of waiting batches.
 pub type History = BTreeMap<String, Vec<Vec<u8>>>;
 
 struct Recipe {

@@ -14,8 +14,7 @@ pub enum Outcome {
     Repaired,
     /// Reported; every object that attaches shows the same bytes.
     Reported,
-    /// In the last batch of a lane, undone as if cut short: objects show an earlier state, and
-    /// check reports it.
+    /// In the last batch of a lane, undone as if cut short, and reported.
     Undone,
     /// As [`Undone`](Outcome::Undone), and reported; but applied lines stay, so that an attach
     /// without a check sees two states mixed.
@@ -60,7 +59,7 @@ impl Regions {
         let objects = store.and_then(|store| crate::pool::objects(&store)).expect("a sound pool");
         for object in objects {
             let start = object.entry.primary_offset();
-            // An object may lie where a node was.
+            // Where a node was.
             all.retain(|(from, _, _)| !(start..start + object.entry.extent_len()).contains(from));
             all.push((start, start + object.entry.size.get(), Region::Object));
         }

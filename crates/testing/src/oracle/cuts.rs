@@ -26,7 +26,7 @@ pub struct Cuts {
     pub threads: usize,
     /// Number of cuts.
     pub cuts: usize,
-    /// Whether stores wait while a cut is staged; if not, cuts are wrong, and a judge must notice.
+    /// Whether stores wait while a cut is staged; if not, a judge must notice.
     pub held: bool,
     /// Seed of all decisions.
     pub seed: u64,

@@ -18,8 +18,8 @@ const AT: [u32; 3] = [8950, 4950, 19_950];
 
 const TAILS: u64 = 5;
 
-/// Shows `judge` every `stride`th program in which an operation of a step fails, with a
-/// continuation chosen by `seed`. `judge` tells whether the failure was met; returns their number.
+/// Shows `judge` every `stride`th program in which an operation of a step fails. `judge` tells
+/// whether the failure was met; returns their number.
 ///
 /// # Errors
 /// The first error of `judge`, with the program.
@@ -85,7 +85,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let create = (other, Step::Create { object: 3, size: 5000, sparse: false });
     let mut steps = Vec::new();
     match choice % TAILS {
-        // The failed process repeats the step, does more, then dies.
+        // It repeats the step, then dies.
         0 => {
             steps.extend([again, (process, all)]);
             steps.extend(checkpoints);
@@ -112,7 +112,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             ]);
             steps.extend(take_over(other, 0xd3));
         }
-        // A refused detach poisons the held object's lane.
+        // A refused detach poisons the lane.
         3 => {
             steps.push((other, Step::Hold { object: 0 }));
             steps.extend([again.clone(), (process, all.clone()), (process, Step::Detach { object: 0 })]);

@@ -44,7 +44,7 @@ impl Follower {
         object == self.object && !self.has_the_name() && self.lay()
     }
 
-    /// Applies later psyncs. `false`: the log does not have them.
+    /// `false`: the log does not have them.
     fn lay(&mut self) -> bool {
         match self.store.follow(&mut self.reader) {
             Followed::Newest => true,
@@ -73,7 +73,7 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// Reads once more and ends. `false`: the followed state changed.
+    /// `false`: the followed state changed.
     pub(super) fn end(self) -> Result<bool> {
         // Pages of a sealed object get the bytes laid over them.
         let sealed = self.reader.object().is_sealed();

@@ -1,8 +1,8 @@
 //! Programs against a plain model of the store's promises.
 //!
 //! A [`Program`] is a list of [`Step`]s of several processes: calls fail in the middle, processes
-//! die. [`Program::run`] runs it on a simulated medium beside a model of maps of bytes. The
-//! [`Promise`] has for every moment the states that a power cut may leave.
+//! die. [`Program::run`] runs it beside a model of maps of bytes. The [`Promise`] has for every
+//! moment the states that a power cut may leave.
 //!
 //! # What the model says of a call that fails
 //!
@@ -93,7 +93,7 @@ pub enum Step {
         object: usize,
         to: usize,
     },
-    /// A snapshot, or a writable copy, of an object, attached or not.
+    /// A snapshot, or a writable copy.
     Copy {
         object: usize,
         to: usize,
@@ -113,7 +113,7 @@ pub enum Step {
     Attach {
         object: usize,
     },
-    /// For reading; stays attached.
+    /// For reading.
     Read {
         object: usize,
     },
@@ -126,13 +126,13 @@ pub enum Step {
         len: u32,
         value: u8,
     },
-    /// Straight into the primary, where no psync wrote.
+    /// Straight into the primary.
     Load {
         object: usize,
         len: u32,
         value: u8,
     },
-    /// Those attached for writing, as one.
+    /// All attached for writing, as one.
     Psync {
         objects: Vec<usize>,
     },
@@ -144,11 +144,11 @@ pub enum Step {
         object: usize,
     },
     Lengthen,
-    /// Reads the object; releases the one held before.
+    /// Releases the one held before.
     Hold {
         object: usize,
     },
-    /// Reads the state of the last psync, and the one followed before.
+    /// Ends the one followed before.
     Follow {
         object: usize,
     },
@@ -158,14 +158,14 @@ pub enum Step {
         drop_damaged: bool,
     },
     Die,
-    /// The process dies in the step's `nth` operation of this kind, if any.
+    /// In the step's `nth` operation of this kind, if any.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// That operation fails; with `lasts`, the later ones, too.
+    /// With `lasts`, later ones fail, too.
     FailIn {
         step: Box<Step>,
         kind: OpKind,
@@ -173,14 +173,14 @@ pub enum Step {
         fault: Fault,
         lasts: bool,
     },
-    /// Pending pages fail to be written back, unreported.
+    /// Unreported.
     WritebackFails {
         no_space: bool,
     },
 }
 
 impl Step {
-    /// The call itself, without its failure.
+    /// The call, without its failure.
     #[must_use]
     pub fn call(&self) -> &Step {
         match self {
@@ -189,7 +189,7 @@ impl Step {
         }
     }
 
-    /// Whether it calls the store, which may then fail.
+    /// Whether it calls the store.
     #[must_use]
     pub fn can_fail(&self) -> bool {
         !matches!(self, Step::Die | Step::Store { .. } | Step::WritebackFails { .. })

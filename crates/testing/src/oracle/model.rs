@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
-    /// It would concern two objects of one name, or two attachments of one object.
+    /// Two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -27,7 +27,7 @@ pub(super) enum Attached {
     Writing { bytes: Vec<u8>, poisoned: bool },
 }
 
-/// Promised and attached objects. An ID or address of zero is unknown.
+/// An ID or address of zero is unknown.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,

@@ -61,8 +61,7 @@ struct Run<'a> {
 }
 
 impl Program {
-    /// Runs the program on a pool without attached objects; marks each completed step. Lost pages
-    /// may be evicted in between.
+    /// Runs the program on a pool without attached objects; marks each completed step.
     ///
     /// # Errors
     /// A call whose answer or shown bytes differ from the model's.
@@ -195,13 +194,13 @@ impl Run<'_> {
             E::Exists => Some(Answer::Exists),
             E::Held { .. } => Some(Answer::Held),
             E::ObjectReadOnly => Some(Answer::ReadOnly),
-            // The store chooses which of the two it reports.
+            // The store chooses one.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
-            // The store decides how much fits; that nothing happened is fixed.
+            // The store decides how much fits.
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
             _ => None,
         };
-        // The store decides which snapshots have which addresses, and checks that first.
+        // The store decides which snapshots have which addresses.
         let unfit = matches!(error, E::NotItsSnapshot { .. })
             || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
         let unbuilt = matches!(error, E::Seal(SealError::Refused { .. })) && self.may_refuse(call);
@@ -358,7 +357,6 @@ fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     Ok(done)
 }
 
-/// The call happened or did not; the attachments stay.
 fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     let mut worlds = Vec::new();
     for Future { before, answer, mut after } in futures {

@@ -273,7 +273,7 @@ impl Actor<'_> {
                     Some(writer) => psync(writer, edits),
                     None => Ok(()),
                 })?;
-                // The process forgets unpsynced stores: an attach shows the durable state.
+                // An attach shows the durable state.
                 if done.is_none() {
                     self.forget();
                 }
@@ -287,7 +287,7 @@ impl Actor<'_> {
                 self.call(|_| {}, |_| writer.map_or(Ok(()), Writer::detach)).map(drop)
             }
             _ => {
-                // The object's existence, if known, decides which of the two it is.
+                // It decides which of the two it is.
                 let exists = self.states[0].contains_key(&extra);
                 if self.states.iter().any(|state| state.contains_key(&extra) != exists) {
                     let found = self.store.find(&extra);

@@ -86,7 +86,7 @@ struct Run<'a> {
     medium: &'a SimMedium,
     rng: Seeded,
     process: Attached,
-    /// State before the first commit of this attachment, which has number 1.
+    /// Before the first commit of this attachment, number 1.
     base: usize,
     acknowledged: u64,
     told: u64,
@@ -266,7 +266,7 @@ impl Run<'_> {
         if self.process.commits.tell(self.told + 1, lines).is_ok() {
             return Err("a transaction is taken after check has refused".into());
         }
-        // An acknowledged number may be acknowledged again.
+        // It may be acknowledged again.
         let some = self.rng.u64(0..self.told + 1);
         self.wait(some)?;
         self.go_on()
@@ -321,7 +321,7 @@ impl Run<'_> {
         let again = attach_in(self.process.medium.clone(), self.process.store.clone());
         match again {
             Ok(found) => self.found(found),
-            // The process awaits an error report or lost its lane: the next one goes on.
+            // The next process goes on.
             Err(_) if self.broken => self.die(),
             Err(error) => Err(format!("attach: {error:?} without a failure")),
         }

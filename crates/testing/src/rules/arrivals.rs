@@ -67,7 +67,6 @@ pub(super) fn objects_that_come_together_are_there_together_after_a_power_cut() 
     Ok(())
 }
 
-/// An import dies or fails in any operation, and is repeated.
 pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();

@@ -49,7 +49,7 @@ impl Beside {
         let mut beside = Beside { medium, writers, store, other, expected };
         for object in 0..NAMES.len() {
             beside.psync(object, 0, 1, SIZE)?;
-            // On a disk these lines wait in memory.
+            // On a disk they wait in memory.
             beside.psync(object, 5000, 2, 100)?;
         }
         Ok(beside)
@@ -102,7 +102,7 @@ pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// Runs the scenario on a disk, with locks and page caches, and on memory, with words of the pool.
+/// On a disk, with locks and page caches, and on memory.
 pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
@@ -128,7 +128,7 @@ pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
             for (at, len) in [(5050, 20), (9000 + 100 * usize::from(round), 8), (64, 5000)] {
                 beside.psync(0, at, 10 + round, len).map_err(text)?;
             }
-            // The mark is a change of the entry that does not look at the rest of it.
+            // This changes the entry without a look at the rest.
             keep(&beside.other, &[("b", &format!("t{round}"))]).map_err(text)?;
             beside.writers[1].set_typed(round % 2 == 0).map_err(text)?;
             beside.psync(1, 7000, 20 + round, 30).map_err(text)?;

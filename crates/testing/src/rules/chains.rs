@@ -159,7 +159,7 @@ pub(super) fn merges_are_whole_after_a_power_cut() -> Verdict {
                     keep(store, &[("a", NAMES_OF_KEPT[round])]).unwrap();
                 }
             }
-            // A later snapshot would absorb them.
+            // Later ones would absorb them.
             NAMES_OF_KEPT.iter().for_each(|name| store.destroy(name, KEY).unwrap());
         },
         |run| {

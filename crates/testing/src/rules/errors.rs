@@ -26,7 +26,6 @@ pub enum Visible {
 }
 
 /// A file whose durable writes may fail: all pages of any writer are then clean and perhaps lost.
-/// Later calls succeed.
 pub struct WritebackFile {
     /// The medium under it.
     pub sim: Arc<SimMedium>,
@@ -218,8 +217,8 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// The psync takes the rest of its lines from a primary in an earlier state. Redone by recovery,
-/// its batch would undo the psync before.
+/// The psync takes the rest of its lines from a primary in an earlier state: its batch would undo
+/// the psync before.
 pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);

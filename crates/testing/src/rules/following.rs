@@ -52,7 +52,7 @@ impl<'a> Following<'a> {
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
-    /// Applies new psyncs. `false`: the log does not have them.
+    /// `false`: the log does not have them.
     fn follow(&mut self) -> bool {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
             Some(Followed::Newest) => true,
@@ -242,7 +242,6 @@ impl Hook for Adopt {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// The absorbed bases go, and their space is used again.
 fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
     let mut beside = Beside::begin(config).map_err(text)?;
     let adopt = Adopt { store: open(&beside.medium, 3), taken: Mutex::default(), awaited: 0.into() };

@@ -120,7 +120,7 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
                 psync(&mut a, &[(0, &[round; 5000])]).unwrap();
                 a.checkpoint().unwrap();
             }
-            // The second copy of the header is lost, and all processes are told.
+            // The second copy of the header is lost.
             medium.fail_writeback(false);
             psync(&mut a, &[(0, &[9; 100])]).unwrap_err();
             drop(a);
@@ -149,8 +149,8 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     Ok(())
 }
 
-/// No batch tells the generation of the lane, a checkpoint fails in the header, and the power is
-/// cut during the take-over by the same process or another.
+/// No batch tells the lane's generation, a checkpoint fails in the header, and the power is cut
+/// during the take-over.
 fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
     let store = open(&medium, 1);
@@ -177,7 +177,6 @@ fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     Ok(())
 }
 
-/// Both fail; the process lives.
 pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
     for fault in [Fault::Io, Fault::After, Fault::Short] {
         (0..4).try_for_each(|nth| take_over_fails(fault, fault, nth))?;

@@ -43,8 +43,7 @@ pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
 }
 
 fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
-    // The copy of the superblock, two slots and the batch; with a copy of the former length, its
-    // erasure.
+    // Copy of the superblock, two slots, batch; with a former copy, its erasure.
     let writes =
         [false, true].into_iter().flat_map(|spared| (0..4 + u64::from(spared)).map(move |nth| (spared, nth)));
     let faults = [Fault::Io, Fault::Short, Fault::After];

@@ -2,7 +2,7 @@
 //! is broken.
 //!
 //! `crates/store/tests/mutants.rs` runs each as a test, `pmo-evidence mutants` each against its
-//! mutants (column `tests`). Add a scenario as a function and a line in the list below.
+//! mutants (column `tests`).
 
 mod anchors;
 mod arrivals;
@@ -283,7 +283,6 @@ const CONFIG: SimConfig =
     SimConfig { tear_unit: TearUnit::Line, disk: true, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 const LIMITS: Limits = Limits { exhaustive: 64, singles: 6, random: 8, points: u64::MAX, seed: 1 };
 
-/// Opens the pool as a process of its own.
 fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
 }

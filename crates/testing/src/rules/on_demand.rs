@@ -1,5 +1,5 @@
-//! Objects on demand in the pool: epochs are a prefix after a power cut; commits in the memory of a
-//! dead process reach the pool before any attach.
+//! Objects on demand in the pool: epochs are a prefix after a power cut; a dead process's commits
+//! reach the pool before any attach.
 
 use super::transactions::{NAMES, few, prefixes_of};
 use super::{CONFIG, KEY, Verdict, open};

@@ -12,7 +12,7 @@ use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::CreateOptions;
 use std::sync::Arc;
 
-/// On memory unused space is not cleared before its use; on disks it is, which hides old bytes.
+/// On disks unused space is cleared before its use, which hides old bytes.
 const MEMORY: SimConfig =
     SimConfig { tear_unit: TearUnit::Word, disk: false, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 
@@ -87,7 +87,7 @@ pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
             Ok(())
         })
         .unwrap();
-        // Without both headers and the first batch the generation is unknown.
+        // Without them the generation is unknown.
         HEADERS.iter().for_each(|copy| image.scribble(TABLE_LANE + copy..TABLE_LANE + copy + LINE, 2));
         image.scribble(first.unwrap()..first.unwrap() + LINE, 2);
         repair(&image);

@@ -108,7 +108,7 @@ pub(super) fn a_process_that_resizes_a_sealed_object_may_die() -> Verdict {
             if found != before && found != resized(before.clone(), size) {
                 return Err(named(format!("{} bytes, which are neither", found.len())));
             }
-            // Cut pages come back as zeros and keep later psyncs.
+            // Cut pages come back as zeros.
             if a.object().entry.size.get() < SIZE {
                 a.grow(SIZE).map_err(|error| named(error.to_string()))?;
                 let grown = sealed::bytes(&pages).map_err(|error| named(error.to_string()))?;

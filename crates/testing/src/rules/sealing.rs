@@ -185,8 +185,7 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
 pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
-        // A line looks like a seal if its version is small, the rest behind it zeros, its tag
-        // random.
+        // A seal has a small version, zeros behind it, a random tag.
         let zeros = seal.tag.iter().filter(|byte| **byte == 0).count();
         if !(1..1000).contains(&seal.version.get()) || seal.hash != [0; 16] || zeros > 4 {
             continue;
@@ -240,7 +239,7 @@ pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
         psync(&mut writer, &[(0, &[value; 9000])]).map_err(text)?;
         writer.detach().map_err(text)?;
         let bytes = medium.to_bytes();
-        // With one nonce, the ciphertexts would differ as the plaintexts do.
+        // With one nonce, ciphertexts would differ as plaintexts do.
         seen.push(bytes[page_at(&object, shape(&object).content_page(0))].to_vec());
     }
     for (nth, one) in seen.iter().enumerate() {

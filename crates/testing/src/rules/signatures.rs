@@ -132,7 +132,7 @@ impl Forger {
     }
 
     /// Finds another end of `message` with the same tag; 16 bytes at `free`, and 16 before it, are
-    /// free to choose.
+    /// free.
     fn same_tag(&self, seal: &[u8], message: &[u8], free: usize) -> Vec<u8> {
         let one_time = OneTime::of(&self.key.key, seal[..24].try_into().expect("a nonce"));
         let tag = seal[24..40].try_into().expect("a tag");
@@ -172,7 +172,7 @@ pub(super) fn the_signature_of_another_state_is_refused() -> Verdict {
         bytes[place + at] ^= 1;
         is_refused(&bytes, &format!("byte {at}"), |error| *error == SealError::BadSignature)?;
     }
-    // The header and the root: both signature and tags cover them.
+    // Both signature and tags cover them.
     for at in [16, 48, 63, 64, 88, 104, 112, 127] {
         let mut bytes = newer.clone();
         bytes[place + at] ^= 1;
@@ -208,7 +208,7 @@ pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
         }
         let (seal, node) = forger.node(level);
         let lengths = [(node.len() as u64).to_le_bytes(), 0_u64.to_le_bytes()].concat();
-        // A node's last line is the seal of a page that is absent or not read.
+        // The seal of a page that is absent or not read.
         let free = node.len() - 16;
         let message = forger.same_tag(&seal, &[&node[..], &lengths].concat(), free);
         let (at, end) = (shape(&forger.object).page(level as u32, 0), node.len());

@@ -72,8 +72,7 @@ enum Decision {
         place: usize,
         states: usize,
     },
-    /// A durable write, or a batch in pieces, in flight on these units, and the subsets that stand
-    /// for a torn one.
+    /// In flight on these units, with the subsets that stand for a torn one.
     Write {
         places: Vec<usize>,
         torn: Vec<Vec<bool>>,

@@ -1,7 +1,6 @@
 use indelible_store::medium::Transfers;
 
-/// Sizes that split batches of a few kilobytes into many pieces and fill the write combiner often,
-/// for short programs.
+/// Sizes that split short batches into many pieces and fill the write combiner often.
 pub const SMALL: Transfers =
     Transfers::SHIPPED.with_append(256).with_scan(4 << 10).with_direct(2 << 10).with_combine(8 << 10);
 

@@ -28,8 +28,7 @@ impl SimMedium {
         self.lock().kill(self.holder);
     }
 
-    /// Calls `look` when a fault ends a process, whose call goes on for a while. It must not use
-    /// the medium.
+    /// Calls `look`, which must not use the medium, when a fault ends a process.
     pub fn at_death(&self, look: impl FnMut() + Send + 'static) {
         self.lock().at_death = Some(Box::new(look));
     }
@@ -121,7 +120,7 @@ impl SimMedium {
         self.crash_at(Cut { before, choice })
     }
 
-    /// The image of one cut, such as a failing test printed.
+    /// The image of one cut.
     ///
     /// # Panics
     ///

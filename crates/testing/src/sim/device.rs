@@ -42,7 +42,7 @@ impl SimMedium {
         let asker = if event == EventKind::BarrierFailed { Asker::Barrier } else { Asker::DurableWrite };
         shared.lose(self.holder, event, no_space);
         if derived(shared.seed, shared.recording.next()).bool() {
-            // The file system lost more than the range.
+            // The file system lost more.
             shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: shared.len }, no_space);
         }
         let _told = shared.report(self.holder, asker);
@@ -131,7 +131,7 @@ impl Medium for SimMedium {
             }
             return Err(fault.error().into());
         }
-        // Others see the bytes before they are durable, and may rely on them too early.
+        // Others may rely on them too early.
         let mut shared = self.let_others_run(shared);
         shared.report(self.holder, Asker::DurableWrite)?;
         shared.log(self.holder, EventKind::Persisted { write, offset, len: visible }, Vec::new());

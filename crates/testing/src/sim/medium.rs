@@ -185,8 +185,7 @@ impl SimMedium {
         Self { shared, holder, writable, len, config: self.config, words }
     }
 
-    /// Operations change the state after their last check, so that a panic of another thread leaves
-    /// it whole.
+    /// Operations change the state after their last check: a panic leaves it whole.
     pub(super) fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,7 +212,7 @@ impl SimMedium {
         Ok((shared, fault))
     }
 
-    /// A single thread does not yield, which would cost time slices on a busy machine.
+    /// A single thread does not yield, to save time slices.
     pub(super) fn let_others_run(&self, shared: MutexGuard<'_, Shared>) -> MutexGuard<'_, Shared> {
         let alone = shared.users != Users::Several;
         drop(shared);

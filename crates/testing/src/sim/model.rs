@@ -222,8 +222,7 @@ impl Model {
         let stuck = self.pending.get(&at).is_some_and(|unit| unit.stuck == unit.versions.len());
         let mut old = vec![0; bytes.len()];
         self.latest.read(offset, &mut old);
-        // The same bytes leave the same states; the write counts only where it makes a stuck unit
-        // dirty again.
+        // The write counts only where it makes a stuck unit dirty again.
         if old == bytes && !stuck {
             return;
         }

@@ -116,8 +116,7 @@ impl Pages {
             .collect()
     }
 
-    /// A hash of the contents alone. Pages cache theirs, so that an image costs only its unshared
-    /// pages.
+    /// Pages cache theirs, so that an image costs only its unshared pages.
     pub(super) fn digest(&self) -> u64 {
         self.chunks.iter().fold(0, |sum: u64, (at, chunk)| {
             sum.wrapping_add(*chunk.digest.get_or_init(|| chunk_digest(*at, chunk)))
