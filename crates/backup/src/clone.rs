@@ -33,9 +33,8 @@ pub struct Cloned {
 }
 
 /// Copies a pool in a file, which no process has open for writing, under a new ID, so that both can
-/// be open at once. The clone has everything: objects, keys, snapshots, psyncs of dead writers, and
-/// their commits on demand, which reach the pool first. Addresses are the same: a process attaches
-/// an object of one of the two at a time.
+/// be open at once. The clone has everything; commits on demand of dead writers reach the pool
+/// first. Addresses are the same: a process attaches an object of one of the two at a time.
 ///
 /// # Errors
 /// Nothing is created: `Exists`; `Pool` if another process has the pool, or it is none; `File`.

@@ -25,8 +25,7 @@ const PARTIAL: &str = "partial";
 
 /// Makes a backup in a folder, which is created if missing. It has the changes since the pool's
 /// newest backup there, after that and its bases were verified; else, or with `full`, all pages. It
-/// continues an interrupted one of the same kind: unchanged written pages are not written again. If
-/// it fails, the next one continues it.
+/// continues an interrupted one of the same kind: unchanged written pages are not written again.
 ///
 /// # Errors
 /// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one

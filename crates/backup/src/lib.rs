@@ -10,9 +10,9 @@
 //! - [`clone_pool`], [`clone_rebased`]: a copy of a pool under its own ID
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,
-//! `index`, `interrupted`, `part` (a file that becomes a backup), `source` (the held objects of a
-//! pool), `backup`, `folder`, `restore`, `clone`, `transfer`. None takes part in a pool's crash
-//! safety: restored objects are the store's (`Store::revive`), and a file is valid once named.
+//! `index`, `interrupted`, `part`, `source`, `backup`, `folder`, `restore`, `clone`, `transfer`.
+//! None takes part in a pool's crash safety: restored objects are the store's
+//! (`Store::revive`), and a file is valid once named.
 
 #![forbid(unsafe_code)]
 

@@ -26,8 +26,7 @@ pub struct Choice<'a> {
     pub objects: &'a [String],
     /// The key of those that have one.
     pub key: &'a [u8],
-    /// Also snapshots idle objects, so that new writers need not wait. Each takes an object's pages
-    /// of space.
+    /// Also snapshots idle objects, so that new writers need not wait.
     pub snapshots: bool,
 }
 

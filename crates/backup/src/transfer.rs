@@ -20,8 +20,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 /// Writes objects, by ID, as one stream; with `closed`, also all that their far pointers reach.
-/// Each has the state of its last psync; those of one pool are as of one moment. The pools are
-/// those of `space`.
+/// Each has the state of its last psync; those of one pool are as of one moment.
 ///
 /// # Errors
 /// `Pool`: no pool has an object, or an entry dangles. `SameName`: two objects of different pools

@@ -36,8 +36,7 @@ impl Receipt {
 /// Each sequence number from 1 on comes once: by `commit`, followed by `stored` if accepted, or by
 /// `skipped`; or by [`Alone::sequence`](crate::Alone::sequence), whose caller handles it. Threads
 /// call out of order; but of two transactions that change, or read and change, the same line, the
-/// first was `stored` before the other's `commit`. So waiting for the next number gives prefixes of
-/// the history.
+/// first was `stored` before the other's `commit`.
 ///
 /// A panic aborts the transaction, except in `stored`, when it is committed.
 pub trait Sink: Send + Sync {
@@ -54,8 +53,7 @@ pub trait Sink: Send + Sync {
     /// The transaction is aborted without another try; `skipped` is not called.
     fn commit(&self, own: &mut Self::Own, sequence: u64, writes: &WriteSet) -> Result<(), Self::Error>;
 
-    /// The changes are in memory, still invisible to other threads. Its log entry is no longer
-    /// needed.
+    /// The changes are in memory, still invisible to other threads.
     fn stored(&self, own: &mut Self::Own, sequence: u64) {
         let _ = (own, sequence);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const WORTH: Duration = Duration::from_micros(50);
 /// A wait is at most a cut's time divided by this.
 const SHARE: u32 = 4;
-/// Log2 of rounds.
+/// Log2 of the most rounds without expectations.
 const DISTRUST: u32 = 6;
 
 /// State of a group commit's rounds.

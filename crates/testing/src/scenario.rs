@@ -67,7 +67,7 @@ impl Scenario {
         Ok(out)
     }
 
-    /// Makes a step after which the pool holds `state`, whatever the bytes in place.
+    /// Makes a step after which the pool holds `state`.
     pub fn step_to<R>(&mut self, state: Snapshot, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(state);

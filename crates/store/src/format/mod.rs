@@ -49,8 +49,7 @@ pub fn apply_word(lane: u32) -> u64 {
     APPLY_WORDS + line * LINE + place * 16
 }
 
-/// Offset of a lane's revision, beside its apply word. It rises before a hold changes entries of
-/// the lane's objects.
+/// Offset of a lane's revision, beside its apply word.
 #[must_use]
 pub fn revision(lane: u32) -> u64 {
     apply_word(lane) + 8

@@ -27,9 +27,9 @@ use std::sync::Arc;
 pub(crate) struct FaultLatch {
     device: Arc<dyn Device>,
     failures: AtomicU64,
-    /// Until a failure is counted.
+    /// Held during a barrier, until its failure is counted.
     barrier: Mutex<()>,
-    /// For durable writes.
+    /// The same for durable writes.
     durable: Mutex<()>,
 }
 

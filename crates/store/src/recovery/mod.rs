@@ -43,8 +43,7 @@ pub struct Recovered {
 /// Replays the lane of `directory` into the objects bound to it, durably. The caller holds the
 /// table and the lane, and voids the lane afterwards.
 ///
-/// It reads the lane four times. Memory: `WriteCombiner`'s, 64 MiB at most, `scan`'s, and 1 KiB per
-/// object.
+/// Memory: `WriteCombiner`'s, 64 MiB at most, `scan`'s, and 1 KiB per object.
 ///
 /// # Errors
 /// `LaneRefused`: nothing was written. Otherwise a failed write of the medium.

@@ -42,7 +42,7 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
 pub(super) struct Sealer {
     key: ObjectKey,
     id: [u8; 16],
-    /// Seals have hashes.
+    /// In signed objects.
     hashed: bool,
 }
 

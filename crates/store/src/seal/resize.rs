@@ -1,5 +1,4 @@
-//! New headers, also with other sizes: new pages are absent, lost pages become absent first. The
-//! authenticated header states the size, not the table's entry.
+//! New headers, also with other sizes: new pages are absent, lost pages become absent first.
 
 use super::key_page::TOO_LONG;
 use super::secret::PlainPage;

@@ -8,7 +8,8 @@
 //! 5. One thread of the process has the table at a time; others wait no longer than for another
 //!    process.
 //! 6. A read-only store changes and locks nothing: it works on an overlay with the lane caught up,
-//! and its findings count only if the lane is the same afterwards.
+//!    and its findings count only if the lane is the same afterwards. Until then the table's pages
+//!    change only by applied batches, which the overlay has too.
 //! 7. Reads count once the system, asked after them, reports no failed write-back.
 //! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
 //!    durable and redone as by a new process.

@@ -4,7 +4,8 @@
 //! locked for reading; on a read-only device the check restarts if it changed. Lanes in use and
 //! progress lines being written are left out.
 //!
-//! Structures are followed only through new pages: cycles end.
+//! Structures are followed only through new pages: cycles end, and the pool's size
+//! bounds memory.
 
 mod bases;
 mod brief;

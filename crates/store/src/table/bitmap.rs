@@ -1,7 +1,6 @@
 //! The bitmap of an overlay: which pages are the object's own.
 //!
-//! A *summary* lists which bitmap pages count; others are zeros. So a new overlay costs a zeroed
-//! summary, a page per 4 TiB.
+//! A *summary* lists which bitmap pages count; others are zeros.
 //!
 //! Invariants:
 //! 1. A bitmap page that counts is durable, and so is every page of the object that it marks.
@@ -69,7 +68,7 @@ impl Bitmap {
         bytes
     }
 
-    /// Within the bitmap.
+    /// The bitmap covers the page.
     pub(crate) fn has(&self, page: u64) -> bool {
         let bits = self.pages.get((page / PAGES_A_PAGE) as usize).and_then(Option::as_ref);
         bits.is_some_and(|bits| bits[(page % PAGES_A_PAGE / 8) as usize] >> (page % 8) & 1 == 1)

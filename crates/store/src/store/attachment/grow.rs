@@ -199,6 +199,7 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
+    /// Durable after a barrier of the returned epoch.
     pub(super) fn copy(
         &self,
         from: &Located,
@@ -214,6 +215,7 @@ impl Store {
             for at in run.clone().step_by(PIECE as usize) {
                 let piece = &mut buffer[..(run.end - at).min(PIECE) as usize];
                 read_pages(&medium, from, layers, at, piece)?;
+                // Holes stay holes.
                 if piece.iter().any(|byte| *byte != 0) {
                     medium.reserve(target + at, piece.len() as u64)?;
                     medium.write(target + at, piece)?;
@@ -299,6 +301,7 @@ impl Writer {
         self.settle_within(changing)
     }
 
+    /// A shrink may have left bytes there.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;

@@ -53,6 +53,7 @@ impl Writer {
         Ok(())
     }
 
+    /// Durable after a barrier of the returned epoch.
     fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
         self.settle_to_move(changing)?;
         let layers = self.store.view(|table| table.layers(&self.object))?;

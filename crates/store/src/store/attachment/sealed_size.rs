@@ -1,5 +1,5 @@
 //! The size of an attached sealed object, stated by its authenticated header. The table changes
-//! before a growth, and after a shrink; the next resize, or attach for writing, corrects it.
+//! before a growth, and after a shrink. The next resize, or attach for writing, corrects the entry.
 
 use super::grow::{Way, pages_of};
 use super::sealed_pages::{Heading, SealedPages};

@@ -1,8 +1,8 @@
 //! A reader that follows a writer: psyncs after its base, read from the writer's lane without
 //! holding it.
 //!
-//! An object's psyncs count up by one, each in one batch of whole lines: the lines of psyncs `n +
-//! 1` and later, laid over a base at psync `n`, are the object.
+//! An object's psyncs count up by one, each in one batch of whole lines: the lines of psyncs
+//! `n + 1` and later, laid over a base at psync `n`, are the object.
 //!
 //! Invariants:
 //! 1. `shown` counts the psyncs that the reader shows. Any other next number, in a batch or in a

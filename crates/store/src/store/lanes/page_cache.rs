@@ -171,6 +171,7 @@ impl PageCache {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
+    /// The object moved; nothing is pending.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();

@@ -340,6 +340,7 @@ impl WriterLane {
         Ok(())
     }
 
+    /// Just checkpointed. The caller has begun a change.
     fn idle<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         loop {
             if state.lane.is_idle(None) && self.is_poisoned() {
@@ -395,6 +396,7 @@ impl WriterLane {
         Ok(())
     }
 
+    /// The object's primary is durable.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);

@@ -154,6 +154,7 @@ impl ApplyLocks {
         Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
+    /// Later holds see its stores.
     pub(in crate::store) fn end(&self, lane: u32) {
         match self.word(lane) {
             Some(word) => {

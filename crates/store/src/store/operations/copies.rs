@@ -35,9 +35,6 @@ impl Store {
     /// same addresses. Writers' psyncs wait until their lanes were redone and the table was
     /// changed.
     ///
-    /// The new snapshot takes over remains of destroyed ones, so that repeated snapshots do not
-    /// fill the pool.
-    ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
     /// [`patience`](Store::patience): nothing happened.

@@ -87,6 +87,7 @@ impl Pair {
         Ok(same(&object, &self.chain[0]))
     }
 
+    /// Durable; returns the bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
         let pages = upper.entry.pages.get();

@@ -104,7 +104,6 @@ impl Store {
         }
     }
 
-    ///
     /// # Errors
     /// `NotFound`: not such an object. `Held`: a process of another machine has it.
     fn remove_gone_one(self: &Arc<Self>, id: &[u8; 16]) -> Result<()> {

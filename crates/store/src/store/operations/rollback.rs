@@ -1,5 +1,5 @@
 //! Rollback: one batch of the table rests an object on the snapshot, with a bitmap without own
-//! pages. A long enough extent stays. Nothing is overwritten before.
+//! pages. A long enough extent stays. Nothing that the object had is overwritten before.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};

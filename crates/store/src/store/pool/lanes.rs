@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
 
-/// They do not meet there.
+/// Psyncs on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
 /// For threads that attach in turn.
 const LANES_KEPT: usize = 2;
@@ -189,7 +189,6 @@ impl Store {
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
-    ///
     /// # Errors
     /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].
     pub(in crate::store) fn exchange_lane(

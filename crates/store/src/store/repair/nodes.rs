@@ -24,6 +24,7 @@ pub(super) fn nodes_for(keys: usize) -> usize {
     total
 }
 
+/// `keys` ascend; not durable.
 pub(super) fn build(
     medium: &dyn Medium,
     seed: u64,

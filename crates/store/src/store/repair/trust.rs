@@ -59,6 +59,7 @@ impl Repair {
 }
 
 impl SettledRepair<'_> {
+    /// Durable on return.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
         for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 impl WriterLane {
     /// Begins a change of primaries or log; waits out holds. Changes do not nest: the inner would
-    /// wait for ever.
+    /// wait for a hold that waits for the outer.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
