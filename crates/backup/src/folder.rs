@@ -11,6 +11,8 @@ use crate::part::Part;
 use crate::partial::{DIRECT, FOR_OWNER, Partial};
 use crate::source::Choice;
 use indelible::Pool;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{BufWriter, Write};
@@ -149,14 +151,11 @@ fn write_partial(
 /// Durably names a durable file. Without `replace` no file loses that name, and after an error none
 /// has it.
 pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> {
-    let named = if replace { fs::rename(partial, path) } else { fs::hard_link(partial, path) };
+    let named = if replace { fs::rename(partial, path) } else { rename_to_free(partial, path) };
     named.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => BackupError::Exists(path.to_owned()),
         _ => BackupError::file("create", path)(error),
     })?;
-    if !replace {
-        fs::remove_file(partial).map_err(BackupError::file("remove", partial))?;
-    }
     let folder = path.parent().filter(|folder| *folder != "").unwrap_or(Path::new("."));
     let durable = File::open(folder).and_then(|folder| folder.sync_all());
     durable.map_err(|error| {
@@ -166,6 +165,18 @@ pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> 
         }
         BackupError::file("make durable", folder)(error)
     })
+}
+
+/// One step: a death between a link and the removal of the other name would leave both.
+fn rename_to_free(partial: &Path, path: &Path) -> std::io::Result<()> {
+    match renameat_with(CWD, partial, CWD, path, RenameFlags::NOREPLACE) {
+        // The file system cannot.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::hard_link(partial, path)?;
+            fs::remove_file(partial)
+        }
+        done => Ok(done?),
+    }
 }
 
 /// The lock file is private: any user who can open it could block backups.
