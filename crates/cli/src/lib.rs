@@ -24,6 +24,7 @@ mod passphrase;
 mod process;
 mod progress;
 mod reading;
+mod rows;
 mod run;
 mod sealing;
 mod signatures;

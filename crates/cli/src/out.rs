@@ -5,7 +5,7 @@ use crate::terminal::is_quiet;
 use crate::text::{indented_json, json};
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::iter::{repeat, repeat_n};
+use std::iter::repeat_n;
 
 /// Buffered standard output. [`finish`](Out::finish) reports a late failure.
 pub struct Out(BufWriter<StdoutLock<'static>>);
@@ -40,15 +40,17 @@ impl Out {
     }
 
     /// As wide as the fitted lines.
-    pub fn row(&mut self, cells: &[String], widths: &Widths) -> Result {
-        let mut line = String::new();
-        for ((text, (number, width)), separator) in
-            cells.iter().zip(&widths.0).zip([""].into_iter().chain(repeat("  ")))
-        {
+    pub fn row<C: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = C>, widths: &Widths) -> Result {
+        let (mut line, mut separator) = (String::new(), "");
+        for (text, (number, width)) in cells.into_iter().zip(&widths.0) {
+            let text = text.as_ref();
             line.push_str(separator);
+            separator = "  ";
             let padding = width.saturating_sub(text.chars().count());
             let (before, behind) = if *number { (padding, 0) } else { (0, padding) };
-            line.extend(repeat_n(' ', before).chain(text.chars()).chain(repeat_n(' ', behind)));
+            line.extend(repeat_n(' ', before));
+            line.push_str(text);
+            line.extend(repeat_n(' ', behind));
         }
         self.line(line.trim_end())
     }

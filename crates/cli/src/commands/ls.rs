@@ -4,15 +4,17 @@ use crate::context::Context;
 use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::listing::{each, every};
+use crate::listing::{Matching, every, matching, spread};
 use crate::out::{Out, Widths};
 use crate::process::{Holder, is_zero, listed};
+use crate::rows::Rows;
 use crate::terminal::note;
 use crate::text::{address, count, hex, printable, time};
 use crate::values::pool;
 use clap::{Args, ValueEnum};
 use indelible::{Pool, Selection, Stat, State};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
@@ -227,11 +229,7 @@ pub fn run(context: &Context, args: &Ls) -> Result {
     let found = Found::look(&pool, context, args)?;
     let mut out = Out::new();
     let mut damaged = found.damaged;
-    if context.json {
-        found.json(args, &mut out, &mut damaged)
-    } else {
-        found.text(args, &mut out, &mut damaged)
-    }?;
+    if context.json { found.json(args, &mut out, &mut damaged) } else { found.text(args, &mut out) }?;
     out.finish()?;
     if damaged {
         return Err(Failure::Quiet(Exit::Damaged));
@@ -266,42 +264,68 @@ impl Ls {
 
 struct Found {
     directories: BTreeMap<String, Totals>,
+    /// For JSON, which takes more memory than what makes it.
     objects: Selection,
+    rows: Rows,
     widths: Widths,
     damaged: bool,
 }
 
+enum Shown {
+    Inner(String, Stat),
+    Row { rank: u64, name: String, cells: Vec<String> },
+    Stat { rank: u64, stat: Stat },
+}
+
 impl Found {
     fn look(pool: &Pool, context: &Context, args: &Ls) -> Result<Found> {
-        let numbers: Vec<bool> = args.columns().iter().map(|column| column.is_number()).collect();
+        let columns = args.columns();
+        let numbers: Vec<bool> = columns.iter().map(|column| column.is_number()).collect();
         let mut found = Found {
             directories: BTreeMap::new(),
             objects: pool.selection(),
+            rows: Rows::default(),
             widths: Widths::of(&numbers),
             damaged: false,
         };
         let directory = args.directory();
         let flat = directory.as_ref().filter(|_| !args.recursive);
-        let mut damaged = false;
-        let look = |stat: Stat| {
+        let show = |stat: Stat| {
             if let Some(inner) = flat.and_then(|directory| directory.child(&stat.name)) {
-                found.count(inner, &stat);
-                return Ok(());
+                return Shown::Inner(inner.to_owned(), stat);
             }
-            found.objects.add(&stat, args.sort.rank(&stat));
-            if !context.json {
-                found.widths.fit(&cells(padded(args.columns()), &stat));
+            let rank = args.sort.rank(&stat);
+            match context.json {
+                true => Shown::Stat { rank, stat },
+                false => Shown::Row { rank, cells: cells(columns, &stat), name: stat.name },
+            }
+        };
+        let mut damaged = false;
+        let look = |shown| {
+            match shown {
+                Shown::Inner(inner, stat) => found.count(&inner, &stat),
+                Shown::Stat { rank, stat } => found.objects.add(&stat, rank),
+                Shown::Row { rank, name, cells } => {
+                    found.widths.fit(&cells[..padded(columns).len()]);
+                    found.rows.add(rank, &name, columns.iter().zip(cells).filter(is_kept).map(|cell| cell.1));
+                }
             }
             Ok(())
         };
-        match directory.clone() {
-            Some(inside) => every(pool.list().named(move |name| inside.has(name)), &mut damaged, look),
-            None => each(pool, args.pattern.as_deref(), &mut damaged, look),
+        let matching = match directory.clone() {
+            Some(inside) => Matching::List(pool.list().named(move |name| inside.has(name))),
+            None => matching(pool, args.pattern.as_deref()),
+        };
+        match matching {
+            Matching::List(list) => spread(list, &mut damaged, show, look),
+            Matching::One(one) => every(one.map(|one| (*one).map(show)), &mut damaged, look),
         }?;
         found.damaged = damaged;
         found.objects.sort();
+        found.rows.sort();
         if args.reverse {
             found.objects.reverse();
+            found.rows.reverse();
         }
         Ok(found)
     }
@@ -318,7 +342,7 @@ impl Found {
     }
 
     fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.directories.is_empty()
+        self.objects.is_empty() && self.rows.is_empty() && self.directories.is_empty()
     }
 
     fn directories(&self, args: &Ls) -> Vec<(&String, &Totals)> {
@@ -341,7 +365,7 @@ impl Found {
         array.end()
     }
 
-    fn text(&self, args: &Ls, out: &mut Out, damaged: &mut bool) -> Result {
+    fn text(&self, args: &Ls, out: &mut Out) -> Result {
         if self.is_empty() {
             return Ok(());
         }
@@ -356,8 +380,19 @@ impl Found {
         let mut widths = self.widths.clone();
         first.iter().for_each(|line| widths.fit(line));
         first.iter().try_for_each(|line| out.row(line, &widths))?;
-        every(self.objects.stats(), damaged, |stat| out.row(&cells(columns, &stat), &widths))
+        self.rows.each(|name, kept| {
+            let cells = columns.iter().map(|column| match column {
+                Column::Name => Cow::Owned(printable(name)),
+                _ => Cow::Borrowed(kept.next().unwrap_or_default()),
+            });
+            out.row(cells, &widths)
+        })
     }
+}
+
+/// The name makes its own cell.
+fn is_kept((column, _): &(&Column, String)) -> bool {
+    !matches!(column, Column::Name)
 }
 
 fn padded(columns: &[Column]) -> &[Column] {

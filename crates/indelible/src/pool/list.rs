@@ -1,10 +1,11 @@
 use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::error::StoreError;
+use std::sync::Arc;
 
 pub(super) const PIECE: usize = 1024;
 
-type Wanted = Box<dyn Fn(&str) -> bool + Send>;
+type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// See [`Pool::list`].
 pub struct List {
@@ -31,24 +32,60 @@ impl List {
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn named(self, wanted: impl Fn(&str) -> bool + Send + 'static) -> List {
-        List { wanted: Some(Box::new(wanted)), ..self }
+    pub fn named(self, wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> List {
+        List { wanted: Some(Arc::new(wanted)), ..self }
+    }
+
+    /// Splits the rest among at most `parts` listings, one for each thread. Few objects stay
+    /// together.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
+    /// # for name in ["a", "b", "c"] { pool.create(name, 4096)?; }
+    /// let mut sizes = 0;
+    /// for part in pool.list().split(2)? {
+    ///     let own = std::thread::spawn(|| part.flatten().map(|stat| stat.size).sum::<u64>());
+    ///     sizes += own.join().unwrap();
+    /// }
+    /// assert_eq!(sizes, 3 * 4096);
+    /// # Ok(()) }
+    /// ```
+    pub fn split(mut self, parts: usize) -> Result<Vec<List>> {
+        let found = self.entries().map(|entries| entries.len());
+        let mut left = found.map_err(|cause| self.pool.error("list", cause))?;
+        let parts = parts.min(left.div_ceil(PIECE));
+        let mut lists = Vec::new();
+        for part in (1..parts).rev() {
+            left -= left / (part + 1);
+            let entries = self.entries.as_mut().map(|entries| entries.split_off(left));
+            let (pool, wanted) = (self.pool.clone(), self.wanted.clone());
+            lists.push(List { pool, wanted, entries, piece: Vec::new().into_iter() });
+        }
+        lists.push(self);
+        Ok(lists)
+    }
+
+    /// The entries that are not read, the next one last.
+    fn entries(&mut self) -> Result<&mut Vec<u64>, StoreError> {
+        if self.entries.is_none() {
+            let mut all = self.pool.inner.store.entries()?;
+            all.reverse();
+            self.entries = Some(all);
+        }
+        Ok(self.entries.get_or_insert_default())
     }
 
     fn refill(&mut self) -> Result<(), StoreError> {
-        let store = &self.pool.inner.store;
-        let entries = match &mut self.entries {
-            Some(entries) => entries,
-            none => {
-                let mut all = store.entries()?;
-                all.reverse();
-                none.insert(all)
-            }
-        };
+        let entries = self.entries()?;
         let mut piece = entries.split_off(entries.len().saturating_sub(PIECE));
         piece.reverse();
         let wanted = self.wanted.as_ref().map(|wanted| &**wanted as &dyn Fn(&str) -> bool);
-        self.piece = store.statuses(&piece, wanted, Stat::made)?.into_iter();
+        self.piece = self.pool.inner.store.statuses(&piece, wanted, Stat::made)?.into_iter();
         Ok(())
     }
 }
