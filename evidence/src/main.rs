@@ -1,6 +1,8 @@
 //! `pmo-evidence`: each command is one layer of evidence; it writes its counts as a
 //! [`Record`](indelible_record::Record) and fails on a violation.
 
+#[cfg(target_arch = "x86_64")]
+mod commands;
 mod crashes;
 mod disks;
 mod ecc;
@@ -36,6 +38,12 @@ enum Layer {
     Faults(faults::Faults),
     #[command(hide = true)]
     FaultsChild(faults::Child),
+    /// Kills commands of `pmo`, and compares their pools and backups with those before and after
+    #[cfg(target_arch = "x86_64")]
+    Commands(commands::Commands),
+    #[cfg(target_arch = "x86_64")]
+    #[command(hide = true)]
+    CommandsChild(commands::Child),
     /// Kills processes that share a pool, and compares the pool with a model
     Kills(kills::Kills),
     #[command(hide = true)]
@@ -92,6 +100,10 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().layer {
         Layer::Faults(faults) => faults.run(),
         Layer::FaultsChild(child) => child.run(),
+        #[cfg(target_arch = "x86_64")]
+        Layer::Commands(commands) => commands.run(),
+        #[cfg(target_arch = "x86_64")]
+        Layer::CommandsChild(child) => child.run(),
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
         Layer::KillsBeside(child) => child.run(),

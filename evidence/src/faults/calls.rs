@@ -53,6 +53,8 @@ pub(crate) enum Effect {
     Barrier,
     /// Asks for lost writes; starts no I/O.
     Report,
+    /// Changes a folder, or copies within the kernel: the process is only killed before it.
+    Whole,
     Other,
 }
 
@@ -71,7 +73,7 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
 const PUNCH: &str = "fallocate-punch";
 
 /// Without `munmap` and `close`, which do not fail for whole mappings and open descriptors.
-const CALLS: [Call; 33] = [
+const CALLS: [Call; 39] = [
     call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
     call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
     call(libc::SYS_pread64, "pread64", About::Descriptor, Effect::Bytes),
@@ -101,6 +103,12 @@ const CALLS: [Call; 33] = [
     call(libc::SYS_newfstatat, "newfstatat", About::Path(1), Effect::Other),
     call(libc::SYS_statx, "statx", About::Path(1), Effect::Other),
     call(libc::SYS_linkat, "linkat", About::Path(3), Effect::Other),
+    call(libc::SYS_rename, "rename", About::Path(1), Effect::Whole),
+    call(libc::SYS_renameat2, "renameat2", About::Path(3), Effect::Whole),
+    call(libc::SYS_unlink, "unlink", About::Path(0), Effect::Whole),
+    call(libc::SYS_chmod, "chmod", About::Path(0), Effect::Whole),
+    call(libc::SYS_fchmod, "fchmod", About::Descriptor, Effect::Whole),
+    call(libc::SYS_copy_file_range, "copy_file_range", About::Descriptor, Effect::Whole),
     call(libc::SYS_mmap, "mmap", About::Map, Effect::Other),
     call(libc::SYS_mprotect, "mprotect", About::Address, Effect::Other),
     call(libc::SYS_madvise, "madvise", About::Address, Effect::Other),
@@ -123,7 +131,7 @@ impl Call {
         match self.effect {
             Effect::Bytes | Effect::Pieces => self.name.contains("write"),
             Effect::Barrier => true,
-            Effect::Report | Effect::Other => false,
+            Effect::Report | Effect::Whole | Effect::Other => false,
         }
     }
 
@@ -136,6 +144,9 @@ impl Call {
     }
 
     pub(crate) fn faults(&self) -> Vec<Fault> {
+        if self.effect == Effect::Whole {
+            return vec![Fault::Kill];
+        }
         let mut faults = [libc::EIO, libc::ENOSPC, libc::EINTR].map(Fault::Error).to_vec();
         match self.effect {
             Effect::Bytes => faults.extend([Fault::Short, Fault::Late(libc::EIO)]),
@@ -145,7 +156,7 @@ impl Call {
             Effect::Barrier | Effect::Report => {
                 faults.extend([Fault::Late(libc::EIO), Fault::Late(libc::ENOSPC)])
             }
-            Effect::Other => {}
+            Effect::Whole | Effect::Other => {}
         }
         if matches!(self.about, About::Map | About::Address | About::Control | About::Itself) {
             faults.push(Fault::Error(libc::ENOMEM));

@@ -5,10 +5,10 @@
 //! repeat the operation, or the reopened pool shows whether it happened. A fresh process finds
 //! everything psynced. No failed write or barrier is repeated blindly (docs/decisions/0021).
 
-mod calls;
+pub(crate) mod calls;
 mod child;
 mod script;
-mod tracer;
+pub(crate) mod tracer;
 mod transactions;
 mod upgrade;
 mod verify;
