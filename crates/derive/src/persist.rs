@@ -56,9 +56,7 @@ fn refuse(ty: &Type) -> Result<()> {
         Type::TraitObject(_) => {
             "a trait object cannot live in an object: its methods are elsewhere in the next run"
         }
-        Type::Tuple(tuple) if !tuple.elems.is_empty() => {
-            "a tuple cannot live in an object: its layout is not fixed; make it a #[repr(C)] struct"
-        }
+        Type::Tuple(tuple) => return tuple.elems.iter().try_for_each(refuse),
         Type::Array(array) => return refuse(&array.elem),
         Type::Paren(inner) => return refuse(&inner.elem),
         Type::Group(inner) => return refuse(&inner.elem),
@@ -331,10 +329,10 @@ mod tests {
                 syn::parse_quote!(
                     #[repr(C)]
                     struct A {
-                        a: (u8, u64),
+                        a: (u8, &'static str),
                     }
                 ),
-                "a tuple cannot live",
+                "a reference cannot live",
             ),
             (
                 syn::parse_quote!(

@@ -105,6 +105,17 @@ fn some(n: u64) -> POption<Record> {
     })
 }
 
+fn pair(n: u64) -> (u8, u64, Record) {
+    dirty(|at: *mut (u8, u64, Record)| {
+        // SAFETY: a place for it, and its fields.
+        unsafe {
+            (&raw mut (*at).0).write(1);
+            (&raw mut (*at).1).write(n);
+            store_record(&raw mut (*at).2, n);
+        }
+    })
+}
+
 /// Runs of such bytes in the object. (One or two occur by chance.)
 fn found(heap: &mut Heap) -> usize {
     heap.psync().unwrap();
@@ -172,6 +183,7 @@ fn no_bytes_between_fields_get_into_an_object() {
     containers!("a struct", Record, record);
     containers!("an enum", Choice, choice);
     containers!("a struct of all", Wide<Wrapping<u32>>, wide);
+    containers!("a tuple", (u8, u64, Record), pair);
     containers!("an option", POption<Record>, some);
 }
 

@@ -1,4 +1,4 @@
-//! Values of std without fixed layout, in forms with one: durations, network addresses, options.
+//! Values of std: durations, network addresses and options in forms with a fixed layout; tuples.
 
 use crate::support::{Ground, World};
 use indelible::collections::{
@@ -220,4 +220,49 @@ fn a_list_of_a_million_boxes_is_dropped() {
     });
     let stats = heap.stats().unwrap();
     assert_eq!((heap.check(), stats.blocks - stats.roots), (vec![], 0));
+}
+
+type Pairs<'h> = PHashMap<'h, (u8, u64), (PString<'h>, u16, POption<u64>)>;
+
+#[test]
+fn tuples_come_back_and_are_keys() {
+    let world = world();
+    let mut first = heap(&world);
+    let (pairs, place) = first.root_and_heap::<Pairs>("pairs").unwrap();
+    for number in 0..200_u8 {
+        let value = (PString::from_in(&format!("number {number}"), place), 7, POption::some(9));
+        pairs.insert((number, u64::MAX), value);
+    }
+    let ordered = first.root_or_default::<PBTreeMap<(u64, u8, [u16; 3]), (u64,)>>("ordered").unwrap();
+    for number in 0..200 {
+        let _ = ordered.insert((number % 3, number as u8, [1, 2, 3]), (number,));
+    }
+    first.psync().unwrap();
+    drop(first);
+    let mut second = again(&world);
+    assert_eq!(second.check(), []);
+    let audit = second.audit().unwrap();
+    let whole = audit.leaks.is_empty() && audit.referred == 0 && audit.findings.is_empty();
+    assert!(whole && audit.roots.iter().all(|root| root.described), "{audit:?}");
+    let pairs = second.root_mut::<Pairs>("pairs").unwrap();
+    let (name, kind, option) = &pairs[&(41, u64::MAX)];
+    assert_eq!((name.as_str(), *kind, option.as_ref()), ("number 41", 7, Some(&9)));
+    assert!(pairs.get(&(41, 0)).is_none());
+    let ordered = second.root_mut::<PBTreeMap<(u64, u8, [u16; 3]), (u64,)>>("ordered").unwrap();
+    assert_eq!(ordered.keys().next(), Some(&(0, 0, [1, 2, 3])));
+    assert_eq!(ordered.range((2, 0, [0; 3])..).next().map(|(_, value)| *value), Some((2,)));
+}
+
+#[test]
+fn a_tuple_of_another_order_is_another_type() {
+    let world = world();
+    let mut heap = heap(&world);
+    let _ = heap.root_or_insert_with::<(u8, u64), _>("pair", |_| (1, 2)).unwrap();
+    let error = heap.root_mut::<(u64, u8)>("pair").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RootType);
+    let places = [std::mem::offset_of!((u8, u64), 0), std::mem::offset_of!((u8, u64), 1)];
+    let root = heap.roots().unwrap().remove(0);
+    let definition = root.definitions().unwrap().remove(0);
+    assert_eq!(definition.name, "(u8,u64)");
+    assert!(definition.fields.iter().map(|field| field.offset as usize).eq(places));
 }

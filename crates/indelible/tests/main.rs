@@ -75,6 +75,7 @@ mod statics;
 mod stores;
 mod stray;
 mod support;
+mod tasks;
 mod tickets;
 mod transaction_histories;
 mod transactional_collections;

@@ -3,7 +3,7 @@
 use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{blocks, simulated};
 use indelible::collections::StableHash;
-use indelible::collections::transactional::{TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};
+use indelible::collections::transactional::{TxCountedMap, TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};
 use indelible::{Error, ErrorKind, Persist, Plain, Tracking, TxCell, TxHeap};
 use indelible_testing::Seeded;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -92,6 +92,72 @@ impl StableHash for Alike {
     fn stable_hash(&self, hash: &mut indelible::collections::KeyHash) {
         hash.number(self.0 % 3);
     }
+}
+
+#[test]
+fn a_counted_map_knows_its_length() {
+    let heap = heap(&simulated());
+    let map = heap.root_or_default::<TxCountedMap<u64, u64>>("map").unwrap();
+    let (mut model, mut random) = (HashMap::new(), Seeded::new(9));
+    for round in 0..800_u64 {
+        let (step, key) = (random.u8(0..8), random.u64(0..60));
+        let done = heap.transaction(|tx| {
+            let old = match step {
+                0..4 => map.insert(tx, key, round)?,
+                4..7 => map.remove(tx, key)?,
+                _ if round % 100 < 3 => map.clear(tx).map(|()| None)?,
+                _ => map.get(tx, key)?,
+            };
+            assert_eq!(map.len(tx)? == 0, map.is_empty(tx)?);
+            // Every ninth is undone.
+            if round % 9 == 0 { Err(None) } else { Ok::<_, Option<Error>>((old, map.len(tx)?)) }
+        });
+        let Ok((old, len)) = done else { continue };
+        let expected = match step {
+            0..4 => model.insert(key, round),
+            4..7 => model.remove(&key),
+            _ if round % 100 < 3 => {
+                model.clear();
+                None
+            }
+            _ => model.get(&key).copied(),
+        };
+        assert_eq!((old, len), (expected, model.len() as u64), "round {round}");
+    }
+    assert!(model.len() > 5);
+    heap.transaction(|tx| map.clear(tx)).unwrap();
+    assert_eq!(heap.transaction(|tx| map.len(tx)).unwrap(), 0);
+}
+
+#[test]
+fn threads_count_the_keys_of_a_counted_map() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let heap = heap(&world);
+    let map = heap.root_or_default::<TxCountedMap<u64, u64>>("map").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let heap = &heap;
+            scope.spawn(move || {
+                for number in 0..100 {
+                    let key = number * 4 + thread;
+                    heap.transaction(|tx| map.insert(tx, key, number).map(drop)).unwrap();
+                    if number % 5 == 0 {
+                        heap.transaction(|tx| map.remove(tx, key).map(drop)).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let mut counted = 0;
+    let len = heap.transaction(|tx| {
+        counted = 0;
+        map.for_each(tx, |_, _, _| {
+            counted += 1;
+            Ok(())
+        })?;
+        map.len(tx)
+    });
+    assert_eq!((len.unwrap(), counted), (320, 320));
 }
 
 #[test]

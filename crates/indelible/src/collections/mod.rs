@@ -123,9 +123,11 @@ mod set_algebra;
 mod slots;
 mod string;
 mod table;
+mod task_root;
 pub mod transactional;
 mod tree;
 mod tree_iter;
+mod tuples;
 mod type_hash;
 #[doc(hidden)]
 pub mod variants;
@@ -173,6 +175,7 @@ pub use search::Search;
 #[cfg(feature = "serde")]
 pub use serial::{DeserializeIn, InHeap};
 pub use string::PString;
+pub use task_root::TaskRoot;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
 pub use vec::PVec;
 pub use vec_deque::PVecDeque;

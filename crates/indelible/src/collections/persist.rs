@@ -26,9 +26,10 @@ use std::sync::atomic;
 
 /// Types whose values may live in the heap of an object.
 ///
-/// These are integers, non-zero ones (`NonZeroU64` and so on), floats, `bool`, `char`, arrays, raw
-/// pointers, atomics and the containers of [`collections`](crate::collections). Derive it for
-/// `#[repr(C)]` structs, and for enums with an integer as `repr`:
+/// These are integers, non-zero ones (`NonZeroU64` and so on), floats, `bool`, `char`, arrays,
+/// tuples of up to six fields, raw pointers, atomics and the containers of
+/// [`collections`](crate::collections). Derive it for `#[repr(C)]` structs, and for enums with an
+/// integer as `repr`:
 ///
 /// ```
 /// use indelible::Persist;
@@ -55,6 +56,13 @@ use std::sync::atomic;
 /// `'h` is the borrow of the heap. The derive computes the fingerprint that roots are checked with:
 /// names, types, offsets and sizes of all fields, names and integers of all variants, through
 /// nested types.
+///
+/// The compiler is free in how it lays out a tuple. Roots have the layout that they were made with:
+/// if another compiler lays a tuple out differently, the root is a `RootType` error, and data are
+/// never misread. Data that outlive compilers are better in a struct.
+///
+/// "Implementation of `Persist` is not general enough" is the compiler's error for a task that
+/// keeps a root across an `.await`: see [`Heap::root_in_task`](crate::Heap::root_in_task).
 ///
 /// A store through a reference (`map[&key] = value`) or a pointer may copy any bytes of the process
 /// to those between a value's fields: where that matters, name such bytes as fields.
@@ -100,7 +108,7 @@ use std::sync::atomic;
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
-/// struct Pair { both: (u8, u64) } // the layout of tuples is not fixed: use a struct
+/// struct Named { both: (String, u64) } // use PString
 /// ```
 ///
 /// ```compile_fail,E0277

@@ -141,6 +141,9 @@ impl Heap {
     /// `RootMissing`; `RootType`, with both layouts, if of another type, or one of its first
     /// 10,000 values has an [extension](crate::retention::extendible) of another type; `Untrusted`,
     /// see [`verify`](Heap::verify); `Damaged`.
+    ///
+    /// A task that keeps the reference across an `.await` does not compile ("implementation of
+    /// `Persist` is not general enough"): it uses [`root_in_task`](Heap::root_in_task).
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.

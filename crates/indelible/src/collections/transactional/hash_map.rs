@@ -13,7 +13,8 @@ const BRANCH: u64 = 1;
 
 /// A hash map.
 ///
-/// Transactions that change different keys seldom conflict. `K` and `V` have whole words.
+/// Transactions that change different keys seldom conflict: it does not count its keys, as
+/// [`TxCountedMap`](super::TxCountedMap) does. `K` and `V` have whole words.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxHashMap<K, V> {
@@ -207,7 +208,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         )
     }
 
-    /// Counts the keys.
+    /// Counts the keys, one by one: [`TxCountedMap`](super::TxCountedMap) knows their number.
     pub fn count(&self, tx: &mut Tx<'_>) -> Result<u64> {
         let mut count = 0;
         self.for_each(tx, |_, _, _| {

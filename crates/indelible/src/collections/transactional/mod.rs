@@ -31,6 +31,7 @@
 //! Every method takes the transaction; the caller must pass its errors on. A full heap in the midst
 //! of a change undoes the transaction, whatever its closure returns.
 
+mod counted;
 mod hash_map;
 mod list;
 mod ordered_map;
@@ -40,6 +41,7 @@ mod statics;
 mod steps;
 mod vec;
 
+pub use counted::TxCountedMap;
 pub use hash_map::TxHashMap;
 pub use list::TxList;
 pub use ordered_map::TxOrderedMap;
