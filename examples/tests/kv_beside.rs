@@ -405,3 +405,20 @@ fn replies_are_those_of_memcached() {
         }
     }
 }
+
+/// The test program of libmemcached, by either of its names.
+#[test]
+fn libmemcached_finds_the_protocol_of_memcached() {
+    let folder = Ground::Memory.folder();
+    let server = Server::of_both(&folder.path().join("kv.pmo"));
+    let port = server.memcached.unwrap().port().to_string();
+    for program in ["memcapable", "memccapable"] {
+        let tests = Command::new(program).args(["-h", "127.0.0.1", "-a", "-p", &port]).output();
+        let Ok(tests) = tests else { continue };
+        let said = String::from_utf8_lossy(&tests.stdout);
+        assert!(tests.status.success() && said.contains("All tests passed"), "{said}");
+        assert!(said.matches("[pass]").count() >= 20, "{said}");
+        return;
+    }
+    not_tested("kv-server by memcapable: Debian has it in libmemcached-tools");
+}
