@@ -267,6 +267,8 @@ enum {
     PMO_READ = 'r',
     /** Attach for loads and stores: one process at a time. */
     PMO_WRITE = 'w',
+    /** Attach the last psync for loads, beside any writers: pmo_attach_snapshot. */
+    PMO_SNAPSHOT = 's',
     /** With PMO_WRITE, to find mistakes: each psync costs a pmo_audit, and fails with
      * PMO_ERR_STRAY_POINTER while that finds addresses of the program, its libraries or its memory.
      */
@@ -324,9 +326,27 @@ int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_
  * PMO_STAT_POSITION_INDEPENDENT. */
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
-/** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte,
- * at the same address in every process and run. */
+/** Attaches an object, for PMO_READ, PMO_SNAPSHOT or PMO_WRITE, maybe with PMO_AUDIT, and returns
+ * its first byte, at the same address in every process and run. */
 void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
+
+/** How pmo_attach_with attaches; zeros are defaults, but for size, the size of this struct, and the
+ * permission of pmo_attach. tracking, an enum pmo_tracking, is that of this attachment; AUTO: that
+ * of the pool. wait limits the wait for an object in use, in milliseconds; 0: as pmo_wait says. A
+ * snapshot takes neither. seal is a key of a sealed object. */
+struct pmo_attach_options {
+    size_t size;
+    int permission;
+    uint32_t tracking;
+    uint64_t wait;
+    const void *key;
+    size_t key_len;
+    const struct pmo_seal_key *seal;
+};
+
+/** As pmo_attach, with options. PMO_ERR_UNSUPPORTED: the machine does not offer the tracking.
+ * Programs compiled for another release may call it: fields that they lack are 0. */
+void *pmo_attach_with(pmo_pool *pool, const char *name, const struct pmo_attach_options *options);
 
 /** As pmo_attach, for the object whose first byte has this address. */
 void *pmo_attach_at(pmo_pool *pool, const void *address, int permission, const void *key, size_t key_len);

@@ -30,6 +30,30 @@ pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T>
     Ok(unsafe { &*value })
 }
 
+/// A struct whose first field is its size in bytes, as a program of another version may have it:
+/// shorter, and the rest is zero; or longer, with zeros behind the known fields.
+///
+/// # Safety
+/// NULL, or a struct of the size that it says. A `T` of zeros is valid.
+pub(crate) unsafe fn versioned<T: Copy>(value: *const T, what: &str) -> Result<T> {
+    // SAFETY: the caller's promise.
+    let size = *unsafe { borrow(value.cast::<usize>(), what) }?;
+    if !value.is_aligned() || size <= size_of::<usize>() {
+        return Err(Failure::argument(format_args!("the {what} has {size} bytes, by its field size")));
+    }
+    // SAFETY: the caller's promise.
+    let all = unsafe { bytes(value.cast(), size, what) }?;
+    let (known, beyond) = all.split_at(size.min(size_of::<T>()));
+    if beyond.iter().any(|byte| *byte != 0) {
+        return Err(Failure::argument(format_args!("the {what} has fields that this release does not know")));
+    }
+    let mut out = MaybeUninit::<T>::zeroed();
+    // SAFETY: at most the bytes of a `T`, into room of its own.
+    unsafe { out.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(known.as_ptr(), known.len()) };
+    // SAFETY: zeros are valid by the caller's promise, as are the bytes of its struct.
+    Ok(unsafe { out.assume_init() })
+}
+
 /// Values; none for a count of 0.
 ///
 /// # Safety
@@ -166,7 +190,9 @@ pub(crate) fn permission(permission: c_int) -> Result<Permission> {
     match u8::try_from(permission) {
         Ok(b'r') => Ok(Permission::Read),
         Ok(b'w') => Ok(Permission::Write),
-        _ => Err(Failure::argument(format_args!("the permission is {permission}, neither 'r' nor 'w'"))),
+        _ => Err(Failure::argument(format_args!(
+            "the permission is {permission}, none of PMO_READ, PMO_WRITE and PMO_SNAPSHOT"
+        ))),
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn flagged(wanted: c_int) -> Result<(Audit, c_int)> {
         (true, false) => Audit::Process,
         (false, false) => Audit::Off,
     };
-    if audit != Audit::Off && permission == c_int::from(b'r') {
+    if audit != Audit::Off && permission != c_int::from(b'w') {
         return Err(Failure::argument("only psyncs are audited: attach with PMO_WRITE"));
     }
     Ok((audit, permission))

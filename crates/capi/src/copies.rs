@@ -2,7 +2,7 @@ use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::objects::{CreateOptions, READ_ONLY, VOLATILE};
-use indelible::{BadKeep, Keep, raw};
+use indelible::{AttachOptions, BadKeep, Keep, raw};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn pmo_attach_snapshot(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        Ok(raw::attach_snapshot(&pool(handle)?, name, key)?.as_ptr().cast())
+        Ok(raw::attach_snapshot_with(&pool(handle)?, name, &AttachOptions::new().key(key))?.as_ptr().cast())
     })
 }
 

@@ -10,6 +10,7 @@
 //! `tests/languages/header.rs` compares the header with these functions.
 
 mod args;
+mod attach_options;
 mod audit;
 mod block_heaps;
 mod blocks;
@@ -45,6 +46,8 @@ mod transfer;
 mod types;
 mod views;
 
+#[doc(hidden)]
+pub use attach_options::AttachWith;
 #[doc(hidden)]
 pub use audit::StrayPointer;
 pub use codes::CODES;

@@ -1,12 +1,12 @@
-use crate::args::{borrow, bytes, fill, flags, name, permission, text};
-use crate::audit::flagged;
+use crate::args::{borrow, bytes, fill, flags, name, text};
+use crate::attach_options::attach;
 use crate::blocks::take_back;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking_number;
 use crate::transactions::{class, durability};
-use indelible::SealKey;
-use indelible::raw::{self, Audit};
+use indelible::AttachOptions;
+use indelible::raw;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn pmo_attach(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        attach(&pool(handle)?, name, wanted, key, None)
+        attach(&pool(handle)?, name, wanted, &AttachOptions::new().key(key))
     })
 }
 
@@ -294,29 +294,8 @@ pub unsafe extern "C" fn pmo_attach_at(
         let key = unsafe { bytes(key, key_len, "key") }?;
         let pool = pool(handle)?;
         let name = name_at(&pool, address.addr() as u64)?;
-        attach(&pool, &name, wanted, key, None)
+        attach(&pool, &name, wanted, &AttachOptions::new().key(key))
     })
-}
-
-/// The permission has flags of `PMO_AUDIT`.
-pub(crate) fn attach(
-    pool: &indelible::Pool,
-    name: &str,
-    wanted: c_int,
-    key: &[u8],
-    seal: Option<&SealKey>,
-) -> Result<*mut c_void> {
-    let (audit, wanted) = flagged(wanted)?;
-    let base = match seal {
-        Some(seal) => raw::attach_sealed(pool, name, permission(wanted)?, key, seal)?,
-        None => raw::attach(pool, name, permission(wanted)?, key)?,
-    };
-    let base = base.as_ptr();
-    if audit != Audit::Off {
-        // SAFETY: no other thread uses the object during pmo_detach.
-        unsafe { raw::set_audit(base, audit) }?;
-    }
-    Ok(base.cast())
 }
 
 fn name_at(pool: &indelible::Pool, address: u64) -> Result<String> {

@@ -29,6 +29,14 @@ pub(crate) fn tracking_number(tracking: Tracking) -> u32 {
     number(&TRACKINGS, tracking)
 }
 
+fn unknown(what: &str, kind: u32) -> Failure {
+    Failure::argument(format!("there is no {what} {kind}"))
+}
+
+pub(crate) fn tracking(kind: u32) -> Result<Tracking> {
+    TRACKINGS.get(kind as usize).copied().ok_or_else(|| unknown("tracking", kind))
+}
+
 /// `struct pmo_pool_options`.
 #[repr(C)]
 #[allow(missing_docs)]
@@ -59,10 +67,8 @@ pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<Poo
     if with.reserved != 0 {
         return Err(Failure::argument("the reserved field of the options is not 0"));
     }
-    let unknown = |what: &str, kind: u32| Failure::argument(format!("there is no {what} {kind}"));
     let medium = MEDIA.get(with.medium as usize).ok_or_else(|| unknown("medium", with.medium))?;
-    let tracking = TRACKINGS.get(with.tracking as usize).ok_or_else(|| unknown("tracking", with.tracking))?;
-    let mut options = flagged(with.flags, known)?.medium(*medium).tracking(*tracking);
+    let mut options = flagged(with.flags, known)?.medium(*medium).tracking(tracking(with.tracking)?);
     if (with.window_start, with.window_len) != (0, 0) {
         options = options.window(with.window_start, with.window_len);
     }

@@ -1,10 +1,11 @@
 //! Sealed objects: keys that open them, as handles, and the key slots of an object.
 
 use crate::args::{borrow, bytes, text};
+use crate::attach_options::attach;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::objects::{CreateOptions, OF_NEW, attach};
-use indelible::{CommandAnchor, Cost, FileAnchor, SealKey, TpmAnchor};
+use crate::objects::{CreateOptions, OF_NEW};
+use indelible::{AttachOptions, CommandAnchor, Cost, FileAnchor, SealKey, TpmAnchor};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -223,7 +224,7 @@ pub unsafe extern "C" fn pmo_attach_sealed(
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         let seal = find(seal)?;
-        attach(&pool(handle)?, name, wanted, key, Some(&seal))
+        attach(&pool(handle)?, name, wanted, &AttachOptions::new().key(key).seal(&seal))
     })
 }
 

@@ -4,7 +4,7 @@ use crate::args::{array, bytes, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::seal_keys::{find, made, pmo_seal_key};
-use indelible::{SealKey, SignKey, raw};
+use indelible::{AttachOptions, SealKey, SignKey, raw};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -23,7 +23,8 @@ pub unsafe extern "C" fn pmo_attach_snapshot_sealed(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        Ok(raw::attach_snapshot_sealed(&pool(handle)?, name, key, &find(seal)?)?.as_ptr().cast())
+        let how = AttachOptions::new().key(key).seal(&find(seal)?);
+        Ok(raw::attach_snapshot_with(&pool(handle)?, name, &how)?.as_ptr().cast())
     })
 }
 

@@ -10,6 +10,7 @@
 mod watches;
 
 mod anchors;
+mod attach_options;
 mod audit;
 mod audit_pointers;
 mod beside;

@@ -2,9 +2,9 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
-    HeapStats, KeySlot, ObjectInfo, Pending, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed,
-    SnapshotOf, Stat, StrayPointer, Tie, Type, WordOf,
+    AnchorOptions, AttachWith, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions,
+    Field, HeapStats, KeySlot, ObjectInfo, Pending, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions,
+    Scrubbed, SnapshotOf, Stat, StrayPointer, Tie, Type, WordOf,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -111,6 +111,7 @@ fn rust(c: &str) -> String {
         "struct pmo_anchor" => "AnchorOptions",
         "struct pmo_pool_info" => "PoolInfo",
         "struct pmo_pool_options" => "PoolWith",
+        "struct pmo_attach_options" => "AttachWith",
         "struct pmo_stat" => "Stat",
         "struct pmo_create_options" => "CreateOptions",
         "struct pmo_object" => "ObjectInfo",
@@ -223,6 +224,8 @@ fn structs_have_the_same_layout_on_both_sides() {
             "largest_free" largest_free, "version" version, "medium" medium }
         "pmo_pool_options" PoolWith { "flags" flags, "medium" medium, "tracking" tracking, "reserved" reserved,
             "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit, "label" label }
+        "pmo_attach_options" AttachWith { "size" size, "permission" permission, "tracking" tracking,
+            "wait" wait, "key" key, "key_len" key_len, "seal" seal }
         "pmo_stat" Stat { "name" name, "id" id, "size" size, "address" address, "reach" reach, "psyncs" psyncs,
             "created" created, "state" state, "holder" holder, "flags" flags, "durability" durability,
             "own" own }

@@ -40,8 +40,8 @@ static void arguments(pmo_pool *pool)
     FAILS(!pmo_open("/", 8), PMO_ERR_ARGUMENT, "flags 0x8");
     struct pmo_pool_options with = {.medium = 9};
     FAILS(!pmo_open_with("/", &with), PMO_ERR_ARGUMENT, "no medium 9");
-    with = (struct pmo_pool_options){.tracking = 4};
-    FAILS(!pmo_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "no tracking 4");
+    with = (struct pmo_pool_options){.tracking = 99};
+    FAILS(!pmo_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "no tracking 99");
     with = (struct pmo_pool_options){.reserved = 1};
     FAILS(!pmo_open_or_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "reserved");
     with = (struct pmo_pool_options){.flags = PMO_FORCE};
@@ -100,6 +100,15 @@ static void objects(pmo_pool *pool)
     char *plain = pmo_attach(pool, "plain", PMO_WRITE, NULL, 0);
     CHECK(plain);
     FAILS(!pmo_attach(pool, "plain", PMO_WRITE, NULL, 0), PMO_ERR_HELD, "\"plain\"");
+    struct pmo_attach_options with = {.permission = PMO_READ};
+    FAILS(!pmo_attach_with(pool, "plain", NULL), PMO_ERR_ARGUMENT, "NULL");
+    FAILS(!pmo_attach_with(pool, "plain", &with), PMO_ERR_ARGUMENT, "size");
+    with = (struct pmo_attach_options){.size = sizeof with, .permission = 'x'};
+    FAILS(!pmo_attach_with(pool, "plain", &with), PMO_ERR_ARGUMENT, "PMO_SNAPSHOT");
+    with = (struct pmo_attach_options){.size = sizeof with, .permission = PMO_WRITE, .tracking = 99};
+    FAILS(!pmo_attach_with(pool, "plain", &with), PMO_ERR_ARGUMENT, "no tracking 99");
+    with = (struct pmo_attach_options){.size = sizeof with, .permission = PMO_SNAPSHOT, .wait = 1};
+    FAILS(!pmo_attach_with(pool, "plain", &with), PMO_ERR_ARGUMENT, "a snapshot");
     FAILS(pmo_destroy(pool, "plain", NULL, 0) == -1, PMO_ERR_HELD, "");
     FAILS(pmo_detach(plain + 1) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_stat(pool, "plain", NULL) == -1, PMO_ERR_ARGUMENT, "filled in");

@@ -85,6 +85,37 @@ static void objects(pmo_pool *pool)
     }
 }
 
+static void options(pmo_pool *pool)
+{
+    CHECK(pmo_create(pool, "marked", 8192) == 0);
+    struct pmo_attach_options with = {.size = sizeof with, .permission = PMO_WRITE, .tracking = PMO_TRACKING_EXPLICIT};
+    char *marked = pmo_attach_with(pool, "marked", &with);
+    struct pmo_object known;
+    CHECK(marked && pmo_object(marked, &known) == 0 && known.tracking == PMO_TRACKING_EXPLICIT && known.writable);
+    marked[100] = marked[5000] = 7;
+    CHECK(pmo_mark_dirty(marked + 100, 1) == 0 && pmo_psync(marked) == 0);
+    /* The wait of the call, not the hour of the pool, limits the wait for the writer. */
+    CHECK(pmo_wait(pool, 3600000) == 0);
+    with = (struct pmo_attach_options){.size = sizeof with, .permission = PMO_READ, .wait = 1};
+    FAILS(!pmo_attach_with(pool, "marked", &with), PMO_ERR_HELD, "marked");
+    CHECK(pmo_wait(pool, 0) == 0 && pmo_detach(marked) == 0);
+    with = (struct pmo_attach_options){.size = sizeof with, .permission = PMO_SNAPSHOT};
+    CHECK(pmo_attach_with(pool, "marked", &with) == marked);
+    CHECK(marked[100] == 7 && marked[5000] == 0 && pmo_refresh(marked, NULL) == 0 && pmo_detach(marked) == 0);
+    /* A program of an older release has a shorter struct, one of a newer release a longer one. */
+    with = (struct pmo_attach_options){.size = offsetof(struct pmo_attach_options, tracking), .permission = PMO_READ,
+                                       .tracking = 99};
+    CHECK(pmo_attach_with(pool, "marked", &with) == marked && pmo_detach(marked) == 0);
+    struct {
+        struct pmo_attach_options known;
+        uint64_t unknown;
+    } later = {.known = {.size = sizeof later, .permission = PMO_READ}};
+    CHECK(pmo_attach_with(pool, "marked", &later.known) == marked && pmo_detach(marked) == 0);
+    later.unknown = 1;
+    FAILS(!pmo_attach_with(pool, "marked", &later.known), PMO_ERR_ARGUMENT, "does not know");
+    CHECK(pmo_destroy(pool, "marked", NULL, 0) == 0);
+}
+
 static void chosen(const char *path)
 {
     char other[4096];
@@ -228,6 +259,7 @@ int main(int argc, char **argv)
     CHECK(pool != NULL);
     pools(pool, argv[1]);
     objects(pool);
+    options(pool);
     chosen(argv[1]);
     heap(pool);
     table_one(argv[1]);

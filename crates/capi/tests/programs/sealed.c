@@ -96,7 +96,9 @@ int main(int argc, char **argv)
     struct pmo_stat stat;
     CHECK(pmo_create_sealed(pool, "ledger", &options, key, "the key file") == 0);
     CHECK(pmo_stat(pool, "ledger", &stat) == 0 && stat.flags == PMO_STAT_SEALED && stat.size == 100000);
-    char *ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, key);
+    struct pmo_attach_options with = {.size = sizeof with, .permission = PMO_WRITE, .seal = key};
+    char *ledger = pmo_attach_with(pool, "ledger", &with);
+    CHECK(ledger && pmo_detach(ledger) == 0 && pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, key) == ledger);
     CHECK(ledger && (uint64_t)ledger == stat.address);
     strcpy(ledger + 5000, PLANTED);
     CHECK(pmo_psync(ledger) == 0);

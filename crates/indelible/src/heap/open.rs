@@ -1,7 +1,7 @@
 use super::raw::HeapOptions;
 use super::writer::Heap;
 use crate::error::{ErrorKind, Result};
-use crate::object::{Finding, Object};
+use crate::object::{Attach, Finding, Object};
 use crate::pool::{CreateOptions, Pool};
 
 impl Heap {
@@ -62,7 +62,7 @@ impl Pool {
 
     /// As [`heap`](Pool::heap), with options, which decide whether it grows.
     pub fn heap_with(&self, name: &str, size: u64, options: HeapOptions) -> Result<Heap> {
-        let attach = || self.attach_as(name, b"", Finding::Typed);
+        let attach = || self.attach_as(name, &Attach { finding: Finding::Typed, ..Attach::with_key(b"") });
         let object = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match self.create_attached_as(name, &CreateOptions::new(size), Finding::Typed) {

@@ -1,4 +1,5 @@
 use super::anchored::{self, Anchored, Opened};
+use super::attach_options::Attach;
 use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
@@ -24,15 +25,13 @@ impl Pool {
 
     /// As [`attach`](Pool::attach), for an object with a key.
     pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
-        self.attach_as(name, key, Finding::Pool)
+        self.attach_as(name, &Attach::with_key(key))
     }
 
-    pub(crate) fn attach_as(&self, name: &str, key: &[u8], finding: Finding) -> Result<Object> {
+    pub(crate) fn attach_as(&self, name: &str, how: &Attach<'_>) -> Result<Object> {
         let inner = self.inner();
-        let result = inner.alive().and_then(|()| {
-            let core = attach_core(inner, name, key, None, finding)?;
-            Object::new(inner.clone(), name, core)
-        });
+        let core = attach_core(inner, name, how);
+        let result = core.and_then(|core| Object::new(inner.clone(), name, core));
         self.about("attach", name, result)
     }
 
@@ -83,9 +82,7 @@ impl Pool {
 
     /// As [`attach_read`](Pool::attach_read), for an object with a key.
     pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        let inner = self.inner();
-        let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key, None)?)));
-        self.about("attach", name, result)
+        self.attach_read_as(name, &Attach::with_key(key))
     }
 
     /// Attaches the state of an object's last psync for reading, beside its writer, at the object's
@@ -142,6 +139,11 @@ impl Pool {
         self.attach_beside(name, Follows::new(key, Addresses::Any, None))
     }
 
+    pub(super) fn attach_read_as(&self, name: &str, how: &Attach<'_>) -> Result<ReadObject> {
+        let core = attach_reader(self.inner(), name, how);
+        self.about("attach", name, core.map(ReadObject::new))
+    }
+
     pub(super) fn attach_beside(&self, name: &str, follows: Follows) -> Result<ReadObject> {
         let inner = self.inner();
         let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, follows)?)));
@@ -149,20 +151,23 @@ impl Pool {
     }
 }
 
-pub(crate) fn attach_core(
-    pool: &Arc<Inner>,
-    name: &str,
-    key: &[u8],
-    unlocked: Option<&Opened>,
-    finding: Finding,
-) -> Result<Core, Cause> {
-    let writer = pool.patiently(|| {
-        Ok(match unlocked {
-            Some(unlocked) => pool.store.attach_sealed_writer(name, Key(key), unlocked)?,
-            None => pool.store.attach_writer(name, Key(key))?,
+impl Inner {
+    /// Of a sealed object.
+    fn opened(&self, name: &str, how: &Attach<'_>) -> Result<Option<Opened>, Cause> {
+        self.alive()?;
+        how.seal.map(|seal| self.unlock(name, how, seal)).transpose()
+    }
+}
+
+pub(crate) fn attach_core(pool: &Arc<Inner>, name: &str, how: &Attach<'_>) -> Result<Core, Cause> {
+    let opened = pool.opened(name, how)?;
+    let writer = pool.patiently_for(how.wait, || {
+        Ok(match &opened {
+            Some(unlocked) => pool.store.attach_sealed_writer(name, Key(how.key), unlocked)?,
+            None => pool.store.attach_writer(name, Key(how.key))?,
         })
     })?;
-    core_of(pool, writer, unlocked, finding)
+    core_of(pool, writer, opened.as_ref(), how.finding)
 }
 
 fn core_of(
@@ -183,20 +188,16 @@ pub(crate) fn attach_cores(pool: &Arc<Inner>, names: &[&str]) -> Result<Vec<Resu
     Ok(writers.into_iter().map(|writer| core_of(pool, writer?, None, Finding::Pool)).collect())
 }
 
-pub(crate) fn attach_reader(
-    pool: &Arc<Inner>,
-    name: &str,
-    key: &[u8],
-    unlocked: Option<&Opened>,
-) -> Result<Arc<ReadCore>, Cause> {
+pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, how: &Attach<'_>) -> Result<Arc<ReadCore>, Cause> {
+    let opened = pool.opened(name, how)?;
     let reading = || {
-        Ok(match unlocked {
-            Some(unlocked) => pool.store.attach_sealed_reader(name, Key(key), unlocked)?,
-            None => pool.store.attach_reader(name, Key(key))?,
+        Ok(match &opened {
+            Some(unlocked) => pool.store.attach_sealed_reader(name, Key(how.key), unlocked)?,
+            None => pool.store.attach_reader(name, Key(how.key))?,
         })
     };
-    let mut reader = pool.patiently(reading)?;
-    let anchor = unlocked.and_then(|opened| opened.anchor.as_ref());
+    let mut reader = pool.patiently_for(how.wait, reading)?;
+    let anchor = opened.as_ref().and_then(|opened| opened.anchor.as_ref());
     if let Some(pages) = reader.sealed_pages() {
         anchored::check_reader(reader.object(), &pages, anchor)?;
     }
@@ -221,7 +222,7 @@ pub(crate) fn attach_reader(
             Some(core) => Arc::new(core),
             None if begin.elapsed() < pool.store.patience() => {
                 drop(shared);
-                reader = pool.patiently(reading)?;
+                reader = pool.patiently_for(how.wait, reading)?;
                 continue;
             }
             None => {

@@ -1,39 +1,91 @@
+use super::beside::{Addresses, Follows, Opener};
+use super::reader::ReadObject;
 use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result};
-use crate::pool::{Pool, Tracking};
+use crate::pool::{Pool, SealKey, Tracking};
+use std::fmt;
+use std::time::Duration;
 
-/// Options of attaching an object for writing: see [`Pool::attach_with`].
-#[derive(Clone, Debug, Default)]
+/// Options of attaching an object: see [`Pool::attach_with`].
+#[derive(Clone, Default)]
 pub struct AttachOptions {
     key: Vec<u8>,
+    seal: Option<SealKey>,
     tracking: Tracking,
+    wait: Option<Duration>,
+}
+
+/// The same within the crate, where `finding` has one more choice.
+#[derive(Clone, Copy)]
+pub(crate) struct Attach<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) seal: Option<&'a SealKey>,
+    pub(crate) finding: Finding,
+    pub(crate) wait: Option<Duration>,
+}
+
+impl<'a> Attach<'a> {
+    pub(crate) fn with_key(key: &'a [u8]) -> Self {
+        Attach { key, seal: None, finding: Finding::Pool, wait: None }
+    }
 }
 
 impl AttachOptions {
-    /// No key, and the pool's tracking.
+    /// No key, the pool's tracking, and the pool's wait.
     #[must_use]
     pub fn new() -> Self {
         AttachOptions::default()
     }
 
-    /// The object's write key.
+    /// The object's key for reading or writing.
     #[must_use]
     pub fn key(mut self, key: &[u8]) -> Self {
         key.clone_into(&mut self.key);
         self
     }
 
+    /// A key of the sealed object.
+    #[must_use]
+    pub fn seal(mut self, seal: &SealKey) -> Self {
+        self.seal = Some(seal.clone());
+        self
+    }
+
     /// How stores are tracked. `Auto`: as the [pool's options](crate::PoolOptions::tracking) say.
+    /// Readers have none.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = tracking;
         self
     }
 
-    fn finding(&self) -> Result<Finding, Cause> {
+    /// How long to wait for an object in use, instead of [the pool's wait](Pool::set_wait).
+    /// Snapshots wait for no writer.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    pub(crate) fn attach(&self) -> Result<Attach<'_>, Cause> {
         self.tracking.check()?;
-        Ok(self.tracking.rung().map_or(Finding::Pool, Finding::By))
+        let finding = self.tracking.rung().map_or(Finding::Pool, Finding::By);
+        Ok(Attach { key: &self.key, seal: self.seal.as_ref(), finding, wait: self.wait })
+    }
+
+    pub(crate) fn follows(&self) -> Follows {
+        Follows::new(&self.key, Addresses::Own, self.seal.as_ref().map(Opener::from))
+    }
+}
+
+/// Shows no key.
+impl fmt::Debug for AttachOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AttachOptions { key, seal, tracking, wait } = self;
+        let mut shown = f.debug_struct("AttachOptions");
+        shown.field("has_key", &!key.is_empty()).field("sealed", &seal.is_some());
+        shown.field("tracking", tracking).field("wait", wait).finish()
     }
 }
 
@@ -57,9 +109,29 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`attach`](Pool::attach); `Unsupported`: this machine does not offer the tracking.
+    /// As for [`attach`](Pool::attach) and [`attach_sealed`](Pool::attach_sealed); `Unsupported`:
+    /// this machine does not offer the tracking.
     pub fn attach_with(&self, name: &str, options: &AttachOptions) -> Result<Object> {
-        let finding = self.about("attach", name, options.finding())?;
-        self.attach_as(name, &options.key, finding)
+        let attach = self.about("attach", name, options.attach())?;
+        self.attach_as(name, &attach)
+    }
+
+    /// As [`attach_read`](Pool::attach_read), with these options.
+    ///
+    /// # Errors
+    /// As for [`attach_read`](Pool::attach_read) and
+    /// [`attach_read_sealed`](Pool::attach_read_sealed).
+    pub fn attach_read_with(&self, name: &str, options: &AttachOptions) -> Result<ReadObject> {
+        let attach = self.about("attach", name, options.attach())?;
+        self.attach_read_as(name, &attach)
+    }
+
+    /// As [`attach_snapshot`](Pool::attach_snapshot), with these options.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](Pool::attach_snapshot) and
+    /// [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed).
+    pub fn attach_snapshot_with(&self, name: &str, options: &AttachOptions) -> Result<ReadObject> {
+        self.attach_beside(name, options.follows())
     }
 }

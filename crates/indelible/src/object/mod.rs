@@ -29,6 +29,7 @@ mod whole;
 mod writer;
 
 pub use crate::dirty::{Beside, Bystanders};
+pub(crate) use attach_options::Attach;
 pub use attach_options::AttachOptions;
 pub use reader::ReadObject;
 pub use seals::BrokenPage;
@@ -37,7 +38,6 @@ pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
 pub(crate) use attach::{attach_core, attach_cores, attach_reader};
-pub(crate) use beside::{Addresses, Follows, Opener};
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;

@@ -1,8 +1,7 @@
 use super::anchored::{Anchored, Opened};
-use super::attach::{attach_core, attach_reader};
+use super::attach_options::Attach;
 use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
-use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{Inner, Pool, SealKey, SignKey};
@@ -42,12 +41,7 @@ impl Pool {
     /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: the named page
     /// does not verify. `Sealed`: the object is not sealed.
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
-        let inner = self.inner();
-        let result = self.unlock(name, key, seal).and_then(|unlocked| {
-            let core = attach_core(inner, name, key, Some(&unlocked), Finding::Pool)?;
-            Object::new(inner.clone(), name, core)
-        });
-        self.about("attach", name, result)
+        self.attach_as(name, &Attach { seal: Some(seal), ..Attach::with_key(key) })
     }
 
     /// As [`attach_sealed`](Pool::attach_sealed), for reading.
@@ -55,11 +49,7 @@ impl Pool {
     /// # Errors
     /// As for [`attach_read`](Pool::attach_read) and [`attach_sealed`](Pool::attach_sealed).
     pub fn attach_read_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<ReadObject> {
-        let inner = self.inner();
-        let result = self
-            .unlock(name, key, seal)
-            .and_then(|unlocked| Ok(ReadObject::new(attach_reader(inner, name, key, Some(&unlocked))?)));
-        self.about("attach", name, result)
+        self.attach_read_as(name, &Attach { seal: Some(seal), ..Attach::with_key(key) })
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and
@@ -88,8 +78,7 @@ impl Pool {
     pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;
-        let unlocked = inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.key)?))?;
-        Ok(Opened { unlocked, anchor: seal.anchor.clone() })
+        inner.unlock(name, &Attach::with_key(key), seal)
     }
 
     /// The key slots in use of a sealed object, attached or not. Needs no seal key.
@@ -271,6 +260,11 @@ impl Pool {
 }
 
 impl Inner {
+    pub(super) fn unlock(&self, name: &str, how: &Attach<'_>, seal: &SealKey) -> Result<Opened, Cause> {
+        let unlock = || Ok(self.store.unlock(name, Key(how.key), &seal.key)?);
+        Ok(Opened { unlocked: self.patiently_for(how.wait, unlock)?, anchor: seal.anchor.clone() })
+    }
+
     fn attach_for_a_change(&self, name: &str, key: &[u8], opened: &Unlocked) -> Result<Writer, Cause> {
         self.patiently(|| {
             self.store.expect_not_held_still()?;

@@ -33,10 +33,18 @@ impl Inner {
         self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// First applies commits that a dead process left in memory.
-    pub(crate) fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
-        let wait = Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
-        patiently(wait, || {
+    pub(crate) fn patiently<T>(&self, attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
+        self.patiently_for(None, attempt)
+    }
+
+    /// `None`: as long as the pool waits. First applies commits that a dead process left in memory.
+    pub(crate) fn patiently_for<T>(
+        &self,
+        wait: Option<Duration>,
+        mut attempt: impl FnMut() -> Result<T, Cause>,
+    ) -> Result<T, Cause> {
+        let of_pool = || Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
+        patiently(wait.unwrap_or_else(of_pool), || {
             loop {
                 match attempt() {
                     Err(Cause::Store(StoreError::MemoryLeft { memory })) => self.recover_memory(memory)?,

@@ -35,7 +35,7 @@ pub use heap::{
 };
 pub(crate) use pinned::{Pinned, pin, pin_all, unpin_all};
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
-pub use registry::{attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, grow, refresh};
+pub use registry::{attach, attach_snapshot_with, attach_with, grow, refresh};
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
 

@@ -7,7 +7,7 @@ use super::detach::{detach_as, detach_of_view};
 use super::registry::{Mapping, enter_reader, enter_writer, find, is_attached_once};
 use crate::error::{Cause, Error, Result, ViewError};
 use crate::heap::Growable;
-use crate::object::{Core, Finding, attach_core, attach_cores, attach_reader};
+use crate::object::{Attach, Core, attach_core, attach_cores, attach_reader};
 use crate::pool::Pool;
 use crate::protection::Domain;
 use crate::sys::fork;
@@ -100,9 +100,10 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
     let inner = pool.inner();
     inner.alive().map_err(|cause| failed(pool, name, cause))?;
     match permission {
-        Permission::Write => pinned(pool, name, attach_core(inner, name, b"", None, Finding::Pool)),
+        Permission::Write => pinned(pool, name, attach_core(inner, name, &Attach::with_key(b""))),
         Permission::Read => {
-            let core = attach_reader(inner, name, b"", None).map_err(|cause| failed(pool, name, cause))?;
+            let core = attach_reader(inner, name, &Attach::with_key(b""))
+                .map_err(|cause| failed(pool, name, cause))?;
             let base = enter_reader(name, core, true).addr().get();
             Ok(Pinned { base, writable: false, generation: fork::generation() })
         }

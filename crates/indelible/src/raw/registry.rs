@@ -17,10 +17,8 @@ use super::closed::Closed;
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{
-    Addresses, Core, Finding, Follows, Opener, ReadCore, attach_core, attach_reader, prefault,
-};
-use crate::pool::{Pool, SealKey};
+use crate::object::{Attach, AttachOptions, Core, ReadCore, attach_core, attach_reader, prefault};
+use crate::pool::Pool;
 use crate::sys::fork;
 use crate::sys::mmap::Protection;
 use std::collections::{BTreeMap, HashMap};
@@ -184,44 +182,37 @@ impl Growable for Attachment {
 /// # Errors
 /// As for [`Pool::attach`] and [`Pool::attach_read`].
 pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Result<NonNull<u8>> {
-    attach_any(pool, name, permission, key, None)
+    attach_as(pool, name, permission, &Attach::with_key(key))
 }
 
-/// As [`attach`], of a sealed object.
+/// As [`attach`], with these options.
 ///
 /// # Errors
-/// As for [`Pool::attach_sealed`] and [`Pool::attach_read_sealed`].
-pub fn attach_sealed(
+/// As for [`Pool::attach_with`] and [`Pool::attach_read_with`].
+pub fn attach_with(
     pool: &Pool,
     name: &str,
     permission: Permission,
-    key: &[u8],
-    seal: &SealKey,
+    options: &AttachOptions,
 ) -> Result<NonNull<u8>> {
-    attach_any(pool, name, permission, key, Some(seal))
+    let attach = options.attach().map_err(|cause| failed(pool, name, cause))?;
+    attach_as(pool, name, permission, &attach)
 }
 
-fn attach_any(
-    pool: &Pool,
-    name: &str,
-    permission: Permission,
-    key: &[u8],
-    seal: Option<&SealKey>,
-) -> Result<NonNull<u8>> {
-    let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
-    let inner = pool.inner();
-    inner.alive().map_err(failed)?;
-    let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
-    match permission {
+fn failed(pool: &Pool, name: &str, cause: Cause) -> Error {
+    Error::new("attach", cause).pool(pool.path()).object(name)
+}
+
+fn attach_as(pool: &Pool, name: &str, permission: Permission, how: &Attach<'_>) -> Result<NonNull<u8>> {
+    let attached = match permission {
         Permission::Write => {
-            let core = attach_core(inner, name, key, unlocked.as_ref(), Finding::Pool).map_err(failed)?;
-            enter_writer(name, core, false).map_err(failed)
+            attach_core(pool.inner(), name, how).and_then(|core| enter_writer(name, core, false))
         }
         Permission::Read => {
-            let core = attach_reader(inner, name, key, unlocked.as_ref()).map_err(failed)?;
-            Ok(enter_reader(name, core, false))
+            attach_reader(pool.inner(), name, how).map(|core| enter_reader(name, core, false))
         }
-    }
+    };
+    attached.map_err(|cause| failed(pool, name, cause))
 }
 
 pub(super) fn enter_writer(name: &str, mut core: Core, pinned: bool) -> Result<NonNull<u8>, Cause> {
@@ -242,25 +233,13 @@ pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> Non
 /// [`Pool::attach_snapshot`].
 ///
 /// # Errors
-/// As for [`Pool::attach_snapshot`].
-pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
-    attach_beside(pool, name, Follows::new(key, Addresses::Own, None))
-}
-
-/// As [`attach_snapshot`], of a sealed object.
-///
-/// # Errors
-/// As for [`Pool::attach_snapshot_sealed`].
-pub fn attach_snapshot_sealed(pool: &Pool, name: &str, key: &[u8], seal: &SealKey) -> Result<NonNull<u8>> {
-    attach_beside(pool, name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
-}
-
-fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8>> {
-    let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
+/// As for [`Pool::attach_snapshot_with`].
+pub fn attach_snapshot_with(pool: &Pool, name: &str, options: &AttachOptions) -> Result<NonNull<u8>> {
+    let failed = |cause: Cause| failed(pool, name, cause);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
     let id = inner.store.find(name).map_err(|error| failed(error.into()))?.entry.id;
-    let core = ReadCore::beside(inner.clone(), name, follows).map_err(failed)?;
+    let core = ReadCore::beside(inner.clone(), name, options.follows()).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     let (len, mapping) = (core.len(), Mapping::Beside(Box::new(Mutex::new(core))));
     Ok(enter((name, id), base, len, mapping, false))
@@ -300,7 +279,7 @@ fn enter(
     base
 }
 
-/// Moves a snapshot of [`attach_snapshot`] to the newest psync; returns whether it was newer: see
+/// Moves a snapshot of [`attach_snapshot_with`] to the newest psync; returns whether it was newer: see
 /// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: attached otherwise.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ pub use way::{Home, Way};
 use crate::error::{Error, FarError, Result};
 use crate::far::{Far, Rights};
 use crate::heap::{Heap, HeapOptions};
-use crate::object::Finding;
+use crate::object::{Attach, Finding};
 use crate::plain::{Plain, frozen};
 use crate::pool::Pool;
 use crate::security::Grants;
@@ -205,7 +205,7 @@ impl Space {
     /// # Errors
     /// As for [`Pool::attach`] and [`Heap::open_or_format`]; `Exists`: it is in the space already.
     pub fn attach(&mut self, pool: &Pool, name: &str) -> Result<[u8; 16]> {
-        let object = pool.attach_as(name, b"", Finding::Typed)?;
+        let object = pool.attach_as(name, &Attach { finding: Finding::Typed, ..Attach::with_key(b"") })?;
         self.insert(Heap::open_or_format_with(object, HeapOptions::new().grow(true))?)
     }
 
