@@ -13,7 +13,7 @@ use super::search::Search;
 use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
-use crate::heap::{Heap, HeapError, Place, ReadHeap, Root, RootCache, TypeInfo};
+use crate::heap::{Heap, HeapError, ReadHeap, Root, RootCache, RootRange, TypeInfo};
 use crate::types::{Description, Malformed, fingerprints_are_broken, truncate};
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -74,10 +74,10 @@ fn known_place<'h, T: Persist<'h>>(
     cache: &RootCache,
     name: &str,
     root: impl FnOnce(&Described) -> Result<Root>,
-) -> Result<Place> {
+) -> Result<RootRange> {
     cache.place(name, type_hash::<T>(), || {
         let Root { address, size, .. } = root(&described::<T>())?;
-        Ok(Place { address, size })
+        Ok(RootRange { address, size })
     })
 }
 
@@ -96,7 +96,7 @@ pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     made
 }
 
-pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
+pub(super) fn place<'h, T: Persist<'h>>(root: RootRange, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
     if root.size != size_of::<T>() as u64 || !bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
@@ -109,7 +109,7 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
 }
 
 fn expect_extensions<'h, T: Persist<'h>>(described: &Described, root: &Root, bounds: &Bounds) -> Result<()> {
-    let known = Place { address: root.address, size: root.size };
+    let known = RootRange { address: root.address, size: root.size };
     match place::<T>(known, bounds) {
         // SAFETY: the value is borrowed, so only atomics change, and values under locks, which the
         // search skips.

@@ -79,4 +79,4 @@ pub(crate) use growth::{Growable, grow_object};
 pub(crate) use raw::{Extent, Quiet, RawHeap};
 pub(crate) use reclaim::Reclaimed;
 pub(crate) use registry::{Access, any_explicit, find};
-pub(crate) use root_cache::{Place, RootCache};
+pub(crate) use root_cache::{RootCache, RootRange};

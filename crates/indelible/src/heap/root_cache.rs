@@ -13,11 +13,11 @@ use std::sync::{Mutex, PoisonError};
 struct Cached {
     name: String,
     ty: TypeId,
-    place: Place,
+    place: RootRange,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RootRange {
     pub(crate) address: usize,
     pub(crate) size: u64,
 }
@@ -49,8 +49,8 @@ impl RootCache {
         &self,
         name: &str,
         ty: TypeId,
-        find: impl FnOnce() -> Result<Place, E>,
-    ) -> Result<Place, E> {
+        find: impl FnOnce() -> Result<RootRange, E>,
+    ) -> Result<RootRange, E> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = all.entry(hash(name)).or_default();
         let known = all.iter().find(|found| found.ty == ty && found.name == name);

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use super::place::Place;
+use super::place::MemoryLocation;
 use crate::backing::{Backing, BackingError, Identity};
 use crate::mapping::{Mapping, MappingError};
 use crate::sys::PAGE;
@@ -56,7 +56,7 @@ pub(crate) struct Area {
 
 impl Area {
     pub(super) fn create(
-        place: &Place,
+        place: &MemoryLocation,
         identity: &Identity,
         (len, room): (usize, usize),
     ) -> Result<Area, BackingError> {
@@ -65,7 +65,11 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
+    pub(super) fn find(
+        place: &MemoryLocation,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()
     }

@@ -3,7 +3,7 @@
 use super::area::{Area, Words};
 use super::figures::{Figures, HEAD, LOGS};
 use super::log::Log;
-use super::place::Place;
+use super::place::MemoryLocation;
 use crate::backing::{Backing, BackingError};
 use crate::sys::PAGE;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ struct Logs {
 
 #[derive(Debug)]
 pub(crate) struct Group {
-    place: Place,
+    place: MemoryLocation,
     number: u64,
     /// `None`: ended.
     head: Mutex<Option<Area>>,
@@ -26,7 +26,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
+    pub(crate) fn new(place: MemoryLocation, number: u64) -> Result<Group, BackingError> {
         let head = Area::create(&place, &place.part(number, 0), (HEAD, HEAD))?;
         let logs = Logs { backings: Vec::new(), free: Vec::new() };
         let figures = Figures::of(head.again()?);
@@ -38,7 +38,7 @@ impl Group {
         &self.figures
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &MemoryLocation {
         &self.place
     }
 

@@ -3,7 +3,7 @@
 use super::area::{HEAD as BEFORE, MARKED, WORD};
 use super::figures::{FIGURES, HEAD, LOGS};
 use super::log::LAST;
-use super::place::Place;
+use super::place::MemoryLocation;
 use crate::backing::{self, Identity};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct Seen {
 }
 
 /// `None`: no permission, or gone.
-pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> Option<Seen> {
+pub(crate) fn look(place: &MemoryLocation, number: u64, object: [u8; 16], len: usize) -> Option<Seen> {
     let peek = |identity: &Identity, len: usize, at: usize, words: &mut [u64]| {
         backing::peek(place.folders(), identity, len, at, words).then_some(())
     };
@@ -52,13 +52,14 @@ mod tests {
         let beside = tempfile::tempdir().unwrap();
         let pool = std::array::from_fn(|nth| (now() >> (nth % 8)) as u8);
         let origin = Origin { file: Some((7, 8)), path: beside.path().join("p") };
-        let place = Place { pool, boot: boot::boot_id(), beside: Some(beside.path().to_owned()), origin };
+        let place =
+            MemoryLocation { pool, boot: boot::boot_id(), beside: Some(beside.path().to_owned()), origin };
         let group = Group::new(place.clone(), 77).unwrap();
         let area = group.memory_of([9; 16], (2 * PAGE, 2 * PAGE)).unwrap();
         let look = |number| look(&place, number, [9; 16], 2 * PAGE);
         assert_eq!((look(77), look(78)), (Some(Seen::default()), None));
         let copy = Origin { file: Some((7, 9)), path: beside.path().join("copy") };
-        let copy = Place { origin: copy, ..place.clone() };
+        let copy = MemoryLocation { origin: copy, ..place.clone() };
         assert_eq!(super::look(&copy, 77, [9; 16], 2 * PAGE), None, "it is the original's");
         let logs = [group.log(4).unwrap(), group.log(4).unwrap()];
         logs[1].validate(12, 0);

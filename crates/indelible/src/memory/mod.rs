@@ -25,7 +25,7 @@ pub(crate) use figures::now;
 pub(crate) use group::Group;
 pub(crate) use log::{Log, Logged};
 pub(crate) use look::look;
-pub(crate) use place::Place;
+pub(crate) use place::MemoryLocation;
 pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 
 use crate::backing::BackingError;

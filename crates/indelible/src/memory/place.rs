@@ -4,14 +4,14 @@ use crate::backing::{Folders, Identity, MEMORY, Origin};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MemoryLocation {
     pub(crate) pool: [u8; 16],
     pub(crate) boot: [u8; 16],
     pub(crate) beside: Option<PathBuf>,
     pub(crate) origin: Origin,
 }
 
-impl Place {
+impl MemoryLocation {
     pub(crate) fn folders(&self) -> Folders<'_> {
         let memory = Path::new(MEMORY);
         Folders { memory, beside: self.beside.as_deref().unwrap_or(memory), origin: &self.origin }

@@ -7,7 +7,7 @@
 use super::area::Area;
 use super::figures::{HEAD, LOGS};
 use super::log::{Log, Logged};
-use super::place::Place;
+use super::place::MemoryLocation;
 use super::{MemoryError, Words};
 use crate::backing::sweep::{Kept, sweep, sweep_path};
 use crate::backing::{Backing, BackingError, Identity, MEMORY, Origin};
@@ -33,7 +33,7 @@ struct Member {
 /// # Errors
 /// `Lost`, `Damaged`; `InUse`: the process lives, or another recovers; those of attaching and
 /// publishing: nothing is lost.
-pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<(), MemoryError> {
+pub(crate) fn recover(store: &Arc<Store>, place: &MemoryLocation, number: u64) -> Result<(), MemoryError> {
     let lost = |what: &str| {
         let memory = place.folders().memory.to_owned();
         MemoryError::Lost { number, what: what.to_owned(), memory }
@@ -81,7 +81,7 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
 
 /// Removes files of earlier boots, and of this pool's groups without an entry. Returns their
 /// number.
-pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
+pub(crate) fn remove_leftovers(store: &Store, place: &MemoryLocation) -> Result<u64, MemoryError> {
     let folders = place.folders();
     let mut removed = 0;
     let wanted = |identity: &Identity, stated: Option<&Origin>| {
@@ -139,7 +139,7 @@ fn logs_of(
     head: &Area,
     number: u64,
     find: impl Fn(&Identity, usize) -> Result<Backing, MemoryError>,
-    place: &Place,
+    place: &MemoryLocation,
 ) -> Result<Vec<(Log, Backing)>, MemoryError> {
     let words = head.words().all();
     let count = words[0].load(Ordering::Acquire);

@@ -4,7 +4,7 @@ use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::fault::PredictionStats;
 use crate::plain::{Plain, frozen};
-use crate::pool::{Inner as PoolInner, Place, Stat};
+use crate::pool::{Inner as PoolInner, PageOrigin, Stat};
 use crate::shadow::Shadow;
 use indelible_store::error::{SealError, StoreError};
 use indelible_store::format::entry::FLAG_ECC;
@@ -74,7 +74,7 @@ impl ReadCore {
             return Err(StoreError::from(SealError::KeyNeeded).into());
         }
         let layers = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
-        let place = reader.sealed_pages().map_or_else(|| layers.into(), Place::Sealed);
+        let place = reader.sealed_pages().map_or_else(|| layers.into(), PageOrigin::Sealed);
         let entry = &reader.object().entry;
         let mut shadow = match addresses {
             Addresses::Own => pool.map(entry, place, false)?,

@@ -20,7 +20,7 @@ use super::compare::Comparison;
 use super::stats::PsyncStats;
 use crate::dirty::{PageRange, Rung};
 use crate::error::Cause;
-use crate::pool::{Inner as PoolInner, Place};
+use crate::pool::{Inner as PoolInner, PageOrigin};
 use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
@@ -58,7 +58,7 @@ fn absent(lost: &Option<Shadow>) -> Cause {
 impl Tracked {
     pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer, finding: Finding) -> Result<Tracked, Cause> {
         let entry = &writer.object().entry;
-        let mut params = pool.mapping_of(entry, Place::of(writer), true);
+        let mut params = pool.mapping_of(entry, PageOrigin::of(writer), true);
         let stores = Stores::of(finding, &mut params);
         let shadow = Shadow::attach(params)?;
         let mut tracked = Tracked {
@@ -149,7 +149,7 @@ impl Tracked {
     pub(super) unsafe fn move_to(&mut self, writer: &Writer) -> Result<(), Cause> {
         let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
-        let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
+        let place = if shadow.is_file() { PageOrigin::Mapped } else { PageOrigin::Live(writer.pages()) };
         let mut params = self.pool.mapping_of(entry, place, true);
         let finding = match self.stores {
             Stores::Marked => Finding::Typed,

@@ -14,7 +14,7 @@ use indelible_store::table::SharedLayers;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-pub(crate) enum Place {
+pub(crate) enum PageOrigin {
     Extent,
     /// In its extent, for a writer: if that becomes a base, the pages follow.
     Own(LivePages),
@@ -25,30 +25,30 @@ pub(crate) enum Place {
     Sealed(Arc<SealedPages>),
 }
 
-impl Place {
-    pub(crate) fn of(writer: &Writer) -> Place {
+impl PageOrigin {
+    pub(crate) fn of(writer: &Writer) -> PageOrigin {
         if let Some(pages) = writer.sealed_pages() {
-            return Place::Sealed(pages);
+            return PageOrigin::Sealed(pages);
         }
-        if writer.has_base() { Place::Live(writer.pages()) } else { Place::Own(writer.pages()) }
+        if writer.has_base() { PageOrigin::Live(writer.pages()) } else { PageOrigin::Own(writer.pages()) }
     }
 }
 
-impl From<Option<SharedLayers>> for Place {
+impl From<Option<SharedLayers>> for PageOrigin {
     fn from(layers: Option<SharedLayers>) -> Self {
-        layers.map_or(Place::Extent, Place::Layers)
+        layers.map_or(PageOrigin::Extent, PageOrigin::Layers)
     }
 }
 
 const COPIED: usize = 16 << 20;
 
 impl Inner {
-    pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
+    pub(crate) fn map(&self, entry: &Entry, place: PageOrigin, writable: bool) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
 
     /// The object's pointers lead elsewhere.
-    pub(crate) fn map_anywhere(&self, entry: &Entry, place: Place) -> Result<Shadow, Cause> {
+    pub(crate) fn map_anywhere(&self, entry: &Entry, place: PageOrigin) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
     }
 
@@ -79,7 +79,7 @@ impl Inner {
         (copied <= COPIED / PAGE).then_some((lowest.start, others))
     }
 
-    pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
+    pub(crate) fn mapping_of(&self, entry: &Entry, place: PageOrigin, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
         let read_only = self.store.is_read_only();
         // An object of a file copied without blocks. A sparse one may exceed memory: see
@@ -94,15 +94,17 @@ impl Inner {
         let decoded = entry.has(FLAG_ECC) && !writable;
         let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);
         let device = self.media.device().clone();
-        let secret = matches!(place, Place::Sealed(_));
+        let secret = matches!(place, PageOrigin::Sealed(_));
         let source = match (place, self.media.mappable()) {
-            (Place::Sealed(pages), _) => Source::Pages(self.on_medium(Arc::new(Sealed(pages)))),
-            (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
-            (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
-            (Place::Own(pages) | Place::Live(pages), _) => {
+            (PageOrigin::Sealed(pages), _) => Source::Pages(self.on_medium(Arc::new(Sealed(pages)))),
+            (PageOrigin::Extent | PageOrigin::Own(_), Some(fd)) if mapped => {
+                Source::PrivateFile { fd, offset }
+            }
+            (PageOrigin::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
+            (PageOrigin::Own(pages) | PageOrigin::Live(pages), _) => {
                 Source::Pages(self.on_medium(Arc::new(Live(pages))))
             }
-            (Place::Layers(layers), fd) => {
+            (PageOrigin::Layers(layers), fd) => {
                 let patched =
                     !writable && !copied && !decoded && self.inherits_reads() && !self.settings.fills();
                 let over =

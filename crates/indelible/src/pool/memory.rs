@@ -4,7 +4,7 @@ use super::{Class, Inner, Pool};
 use crate::backing::{BackingError, Common, Identity, Origin};
 use crate::error::{Cause, Result};
 use crate::media::{Media, MediaKind};
-use crate::memory::{self, MemoryError, Place};
+use crate::memory::{self, MemoryError, MemoryLocation};
 use crate::sys::boot;
 use indelible_store::format::LINE;
 use indelible_store::table::{Key, Located};
@@ -122,11 +122,11 @@ impl Pool {
     }
 }
 
-pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> Place {
+pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> MemoryLocation {
     let of_files = matches!(media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = path.parent().map(Path::to_owned).filter(|_| of_files && path.exists());
-    Place { pool, boot: boot::boot_id(), beside, origin: Origin { file: media.identity(), path } }
+    MemoryLocation { pool, boot: boot::boot_id(), beside, origin: Origin { file: media.identity(), path } }
 }
 
 impl Inner {
@@ -149,7 +149,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn memory_place(&self) -> Place {
+    pub(crate) fn memory_place(&self) -> MemoryLocation {
         memory_place(&self.media, &self.path, self.store.id())
     }
 

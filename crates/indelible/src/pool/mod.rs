@@ -57,7 +57,7 @@ use indelible_store::error::StoreError;
 use indelible_store::format::{MAX_POOL, MIN_POOL};
 use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
-pub(crate) use mapped::Place;
+pub(crate) use mapped::PageOrigin;
 use options::Settings;
 use std::any::Any;
 use std::collections::HashMap;

@@ -46,20 +46,20 @@ thread_local! {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RightsIndex {
     index: usize,
     generation: u32,
 }
 
-impl Place {
+impl RightsIndex {
     #[inline]
-    pub(super) fn of_key(index: usize, generation: u32) -> Place {
-        Place { index, generation }
+    pub(super) fn of_key(index: usize, generation: u32) -> RightsIndex {
+        RightsIndex { index, generation }
     }
 
     #[inline]
-    pub(super) fn of_slot(index: usize, generation: u32) -> Place {
-        Place { index: MOST + 1 + index, generation }
+    pub(super) fn of_slot(index: usize, generation: u32) -> RightsIndex {
+        RightsIndex { index: MOST + 1 + index, generation }
     }
 
     #[inline]

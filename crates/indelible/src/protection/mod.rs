@@ -40,7 +40,7 @@ pub(crate) use error::ProtectionError;
 use crate::sys::fork;
 use crate::sys::mmap::Protection;
 use crate::sys::pkey;
-use held::Place;
+use held::RightsIndex;
 use indelible_store::Mutant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,10 +126,10 @@ impl Domain {
     }
 
     #[inline]
-    fn place(&self) -> Place {
+    fn place(&self) -> RightsIndex {
         match &self.number {
-            Number::Key(kept) => Place::of_key(kept.index(), self.generation),
-            Number::Slot(_, index) => Place::of_slot(*index, self.generation),
+            Number::Key(kept) => RightsIndex::of_key(kept.index(), self.generation),
+            Number::Slot(_, index) => RightsIndex::of_slot(*index, self.generation),
         }
     }
 
@@ -230,7 +230,7 @@ impl Drop for Open {
         }
         let place = self.domain.place();
         let left = match self.counted {
-            Some(epoch) if !Place::is_current(epoch) => return,
+            Some(epoch) if !RightsIndex::is_current(epoch) => return,
             Some(_) => {
                 place.remove(self.access);
                 place.right()

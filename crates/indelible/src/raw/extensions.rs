@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::heap::usable_size;
-use super::place::{Place, at};
+use super::place::{HeapAt, at};
 use super::registry::find;
 use crate::error::{Cause, Error, Result};
 use crate::heap::{
@@ -49,7 +49,7 @@ impl Drop for Inside {
 
 /// Callers of this module promise that no thread detaches the object.
 #[inline]
-fn place(address: usize) -> Result<Place<'static>> {
+fn place(address: usize) -> Result<HeapAt<'static>> {
     // SAFETY: as above; borrows from it end with the call of this module.
     unsafe { at(std::ptr::without_provenance(address)) }
 }

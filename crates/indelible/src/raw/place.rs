@@ -34,7 +34,7 @@ thread_local! {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct HeapAt<'a> {
     pub(super) heap: &'a RawHeap,
     pub(super) attachment: &'a Attachment,
 }
@@ -42,14 +42,14 @@ pub(super) struct Place<'a> {
 /// # Safety
 /// The object is not detached while the result is used.
 #[inline]
-pub(super) unsafe fn at<'a>(address: *const u8) -> Result<Place<'a>> {
+pub(super) unsafe fn at<'a>(address: *const u8) -> Result<HeapAt<'a>> {
     let last = LAST.get();
     if address.addr().wrapping_sub(last.base) < last.len
         && last.epoch == EPOCH.load(Ordering::Acquire)
         && !fork::is_stale(last.generation)
     {
         // SAFETY: still there (1).
-        return Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } });
+        return Ok(unsafe { HeapAt { heap: &*last.heap, attachment: &*last.attachment } });
     }
     // SAFETY: the caller's promise.
     unsafe { look(address) }
@@ -59,7 +59,7 @@ pub(super) unsafe fn at<'a>(address: *const u8) -> Result<Place<'a>> {
 /// As for [`at`].
 #[cold]
 #[inline(never)]
-unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
+unsafe fn look<'a>(address: *const u8) -> Result<HeapAt<'a>> {
     let attachment = find("use a heap", address.addr())?;
     let epoch = EPOCH.load(Ordering::Acquire);
     let heap = attachment.opened(None)?;
@@ -73,7 +73,7 @@ unsafe fn look<'a>(address: *const u8) -> Result<Place<'a>> {
     };
     LAST.set(last);
     // SAFETY: the registry keeps both until the detach (1).
-    Ok(unsafe { Place { heap: &*last.heap, attachment: &*last.attachment } })
+    Ok(unsafe { HeapAt { heap: &*last.heap, attachment: &*last.attachment } })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Attachment {
     }
 }
 
-impl Place<'_> {
+impl HeapAt<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn error(&self, operation: &'static str, error: HeapError) -> Error {

@@ -15,7 +15,7 @@ use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
 use crate::mapping::strays::{Access, Named};
 use crate::memory::Area;
-use crate::pool::{Class, Inner, Place, inside_transaction};
+use crate::pool::{Class, Inner, PageOrigin, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
@@ -161,7 +161,7 @@ impl Attached {
             (closed, Kind::Seen(outside), base, None)
         } else {
             let closed = closed(&entry, needed, |_, _| Err(Cause::Detached))?;
-            let params = pool.mapping_of(&entry, Place::of(&writer), true);
+            let params = pool.mapping_of(&entry, PageOrigin::of(&writer), true);
             let rung = Some(Rung::Explicit);
             let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
             let (base, shown) = (view.base(), view.is_file().then(|| entry.primary_offset()));

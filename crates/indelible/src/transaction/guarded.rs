@@ -22,7 +22,7 @@
 use super::demand::Demand;
 use super::epochs::{LOOK, start};
 use crate::error::Cause;
-use crate::memory::Place;
+use crate::memory::MemoryLocation;
 use crate::pool::{Guards, Inner};
 use crate::sys::link::Link;
 use indelible_store::format::LINE;
@@ -54,7 +54,7 @@ pub(super) fn watch<S: Send + Sync + 'static>(
     start("indelible-guard", move || mutant.run(|| look_for((&space, &ended), &access, &guards, &hello)))
 }
 
-fn hello(place: &Place, number: u64) -> String {
+fn hello(place: &MemoryLocation, number: u64) -> String {
     let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     format!("writer 1 {} {number:016x} {}\n", hex(&place.pool), hex(place.origin.path.as_os_str().as_bytes()))
 }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Weak};
 
 pub(super) type Thread = indelible_stm::Thread<Words, Durable>;
 
-struct Place {
+struct Membership {
     space: Weak<Space>,
     thread: Option<Box<Thread>>,
 }
 
 thread_local! {
-    static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+    static MEMBERSHIPS: RefCell<Vec<Membership>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Puts back the thread's state on drop; a transaction begun in between has its own.
@@ -27,7 +27,7 @@ impl Member {
     #[inline]
     pub(super) fn of(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
-        let kept = PLACES.try_with(|places| find(&mut places.borrow_mut(), address)?.thread.take());
+        let kept = MEMBERSHIPS.try_with(|places| find(&mut places.borrow_mut(), address)?.thread.take());
         match kept {
             Ok(Some(thread)) => Member { space: address, thread: Some(thread) },
             _ => Member::new(space),
@@ -38,11 +38,11 @@ impl Member {
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
-        let _ = PLACES.try_with(|places| {
+        let _ = MEMBERSHIPS.try_with(|places| {
             let mut places = places.borrow_mut();
             if find(&mut places, address).is_none() {
                 places.retain(|place| place.space.strong_count() > 0);
-                places.push(Place { space: Arc::downgrade(space), thread: None });
+                places.push(Membership { space: Arc::downgrade(space), thread: None });
             }
         });
         let mut thread = Box::new(space.stm.thread());
@@ -53,13 +53,13 @@ impl Member {
     }
 
     pub(super) fn known(space: usize) -> Option<Member> {
-        let kept = PLACES.try_with(|places| find(&mut places.borrow_mut(), space)?.thread.take());
+        let kept = MEMBERSHIPS.try_with(|places| find(&mut places.borrow_mut(), space)?.thread.take());
         kept.ok().flatten().map(|thread| Member { space, thread: Some(thread) })
     }
 }
 
 #[inline]
-fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
+fn find(places: &mut [Membership], space: usize) -> Option<&mut Membership> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
@@ -72,7 +72,7 @@ impl Drop for Member {
     #[inline]
     fn drop(&mut self) {
         let Some(mut thread) = self.thread.take() else { return };
-        let _rest = PLACES.try_with(|places| {
+        let _rest = MEMBERSHIPS.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {
                 Some(Some(first)) => first.own().note(thread.own().last()),

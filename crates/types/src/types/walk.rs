@@ -19,7 +19,7 @@ use super::path::{Kept, Path, Step};
 pub use super::visitor::Visitor;
 use super::{Description, Kind, Pointer, TypeId, Variant};
 use indelible_store::Mutant;
-use shared::Shared;
+use shared::Owners;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ pub struct Walk<'w, V> {
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
     owned: HashMap<u64, u64>,
-    shared: Shared<'w>,
+    shared: Owners<'w>,
     follow: Option<Follow<'w>>,
     pending: Vec<(Rc<Kept<'w>>, &'w Description, Work)>,
 }
@@ -72,7 +72,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             live,
             visitor,
             owned: HashMap::new(),
-            shared: Shared::default(),
+            shared: Owners::default(),
             follow: None,
             pending: Vec::new(),
         }

@@ -21,10 +21,10 @@ pub(crate) struct Hints {
     spots: Box<[[AtomicU64; CLASSES]; GROUPS]>,
     bounds: [AtomicU64; 2],
     looked: AtomicBool,
-    shared: Mutex<Shared>,
+    shared: Mutex<HintSets>,
 }
 
-struct Shared {
+struct HintSets {
     spans: [BTreeSet<u64>; CLASSES],
     unseen: u64,
     roots: BTreeSet<u64>,
@@ -35,7 +35,7 @@ impl Default for Hints {
     fn default() -> Self {
         let spots = [const { [const { AtomicU64::new(0) }; CLASSES] }; GROUPS];
         let spans = [const { BTreeSet::new() }; CLASSES];
-        let shared = Shared { spans, unseen: 0, roots: BTreeSet::new(), made: [0; CLASSES] };
+        let shared = HintSets { spans, unseen: 0, roots: BTreeSet::new(), made: [0; CLASSES] };
         let bounds = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
         Hints { spots: Box::new(spots), bounds, looked: AtomicBool::new(false), shared: Mutex::new(shared) }
     }
@@ -50,7 +50,7 @@ fn group() -> usize {
 }
 
 impl Hints {
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, HintSets> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

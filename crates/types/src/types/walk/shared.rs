@@ -7,7 +7,7 @@ use super::{Description, TypeId, Visitor, Walk};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
-pub(super) struct Shared<'w> {
+pub(super) struct Owners<'w> {
     blocks: HashMap<u64, Block<'w>>,
     slots: HashSet<u64>,
     alike: HashSet<[(usize, TypeId); 2]>,
@@ -22,7 +22,7 @@ struct Block<'w> {
     found: u64,
 }
 
-impl Shared<'_> {
+impl Owners<'_> {
     pub(super) fn blocks(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.blocks.iter().map(|(address, block)| (*address, block.counted, block.found))
     }
