@@ -15,6 +15,7 @@ mod grow;
 mod guard;
 mod heaps;
 mod incidents;
+mod inspect;
 mod keys_given;
 mod leds;
 mod logs;

@@ -18,6 +18,7 @@ mod gc;
 mod grow;
 mod guard;
 mod heap;
+mod inspect;
 mod key;
 mod leds;
 mod log;
@@ -103,6 +104,7 @@ pub enum Command {
     Guard(guard::Guard),
     Recover(recover::Recover),
     Top(top::Top),
+    Inspect(inspect::Inspect),
     Metrics(metrics::Metrics),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -160,5 +162,6 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Man(args) => man::run(context, args),
         Command::Metrics(args) => metrics::run(context, args),
         Command::Top(args) => top::run(context, args),
+        Command::Inspect(args) => inspect::run(context, args),
     }
 }

@@ -279,7 +279,7 @@ impl ObjectReport {
         ])
     }
 
-    fn meaning(&self, state: State) -> String {
+    pub fn meaning(&self, state: State) -> String {
         if let Some(pid) = self.living_writer {
             return format!(
                 "its last writer, process {pid}, runs, and does not have this file: this may be a copy of a pool in use"

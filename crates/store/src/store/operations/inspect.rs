@@ -4,7 +4,7 @@ use super::standings::{LaneStandings, Logged, newest};
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
 use crate::format::entry::{STATE_R, STATE_W};
-use crate::format::root::Root;
+use crate::format::root::{Root, TreeId};
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{LockKey, LockMode, LockTable, Others};
@@ -197,13 +197,31 @@ impl Store {
                 objects: table.root.objects.get(),
                 free: table.root.free_pages.get() * PAGE,
                 largest: PAGES.largest(table)? * PAGE,
-                extents: table.root.trees[crate::format::root::TreeId::FreeByPage as usize].count.get(),
+                extents: table.root.trees[TreeId::FreeByPage as usize].count.get(),
                 root: table.root,
                 position: (0, 0),
             })
         })?;
         info.position = (end.generation, end.sequence);
         Ok(info)
+    }
+
+    /// Free extents of the data region, ascending: first byte and bytes.
+    ///
+    /// # Errors
+    /// The tree of free space cannot be read.
+    pub fn free_extents(&self) -> Result<Vec<(u64, u64)>> {
+        self.view(|table| {
+            let mut all = Vec::new();
+            table.walk(TreeId::FreeByPage, &mut |_, level, slots| {
+                if level == 0 {
+                    let bytes = |pages: u64| pages.saturating_mul(PAGE);
+                    all.extend(slots.iter().map(|slot| (bytes(slot.key().0), bytes(slot.value.get()))));
+                }
+                Ok(())
+            })?;
+            Ok(all)
+        })
     }
 
     /// Every lane with space, the table's first, with its valid batches.
