@@ -19,6 +19,11 @@ impl Target {
         Target { id, object }
     }
 
+    /// Its present name.
+    pub fn name(&self) -> Option<&str> {
+        self.object.as_deref()
+    }
+
     /// For people.
     pub fn shown(&self) -> String {
         self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object)

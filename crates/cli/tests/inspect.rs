@@ -1,7 +1,9 @@
 //! `pmo inspect`, as a browser and as others use it.
 
 use crate::common::{PMO, Rig};
-use indelible::Pool;
+use indelible::collections::{PString, PVec};
+use indelible::{CreateOptions, FarEntry, FarTarget, Heap, Persist, Pool, Rights};
+use indelible_testing::not_tested;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -267,7 +269,7 @@ fn hostile_names_are_data() {
     }
     let snapshots = inspector.json("/api/snapshots");
     assert_eq!(snapshots["matching"], all.len());
-    let ties = inspector.json("/api/ties");
+    let ties = inspector.json("/api/graph");
     let tied: Vec<&Value> =
         ties["nodes"].as_array().expect("nodes").iter().map(|node| &node["name"]).collect();
     let [from, to] = [0, 1].map(|end| ties["edges"][0][end].as_u64().expect("a place") as usize);
@@ -304,6 +306,68 @@ fn the_map_of_space_has_each_byte_once() {
     assert_eq!(part["objects"][last.expect("a place") as usize][0], "large");
 }
 
+#[derive(Persist)]
+#[repr(C)]
+struct Visit<'h> {
+    page: PString<'h>,
+    from: Place,
+}
+
+#[derive(Persist)]
+#[repr(C)]
+struct Place {
+    x: u16,
+    y: u32,
+}
+
+#[test]
+fn roots_types_and_far_pointers_are_shown_without_an_attachment() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["data", "4K"]).fine();
+    let pool = Pool::open(&rig.pool).expect("open");
+    let mut heap = Heap::format(pool.create_attached("words", 1 << 20).expect("made")).expect("a heap");
+    heap.root_or_default::<PVec<'_, Visit<'_>>>("visits").expect("a root");
+    for number in 0..40 {
+        heap.root_or_default::<u64>(&format!("count {number:02}")).expect("a root");
+    }
+    let data = pool.stat("data").expect("there").id;
+    for target in [FarTarget::Object(data), FarTarget::Object([7; 16])] {
+        heap.far_index(&FarEntry { target, rights: Rights::READ }).expect("an entry");
+    }
+    heap.psync().expect("durable");
+    let inspector = Inspector::start(&rig.pool, &[]);
+    let held = inspector.json("/api/heap?name=words");
+    assert!(held["why"].as_str().is_some_and(|why| why.contains("held by")), "{held}");
+    assert_eq!(inspector.json("/api/graph")["closed"], 1);
+    drop(heap);
+    let expected = rig.pmo(["types"], ["words", "--json"]).fine().json();
+    let found = inspector.json("/api/heap?name=words");
+    let roots = found["roots"].as_array().expect("roots");
+    assert_eq!((&found["why"], roots.len()), (&Value::Null, 41));
+    for (root, expected) in roots.iter().zip(expected.as_array().expect("roots")) {
+        for field in ["root", "type", "size", "fingerprint", "definitions"] {
+            assert_eq!(root[field], expected[field], "{field}");
+        }
+    }
+    let listed = rig.pmo(["heap", "roots"], ["words", "--json"]).fine().json();
+    assert_eq!((&roots[40]["root"], &roots[40]["offset"]), (&"visits".into(), &listed[40]["offset"]));
+    assert_eq!((&found["others"][0]["name"], &found["others"][0]["rights"]), (&"data".into(), &"r".into()));
+    assert_eq!(found["others"][1]["name"], Value::Null);
+    let graph = inspector.json("/api/graph");
+    assert_eq!((&graph["closed"], &graph["edges"][0][2]), (&0.into(), &"far".into()));
+    assert_eq!(graph["nodes"].as_array().map(Vec::len), Some(3));
+    // Readers change nothing.
+    let reader = rig.hold("words", false);
+    assert_eq!(inspector.json("/api/heap?name=words")["why"], Value::Null);
+    reader.release();
+    let none = inspector.json("/api/heap?name=data");
+    assert!(none["why"].is_string() && none["roots"] == Value::Array(Vec::new()), "{none}");
+    // Keys keep their objects closed.
+    pool.create_with("secret", &CreateOptions::new(8192).read_key(b"k")).expect("made");
+    let secret = inspector.json("/api/heap?name=secret");
+    assert!(secret["why"].as_str().is_some_and(|why| why.contains("key")), "{secret}");
+}
+
 #[test]
 fn a_pool_may_go_and_come_back() {
     let rig = Rig::new();
@@ -329,7 +393,7 @@ fn a_pool_may_go_and_come_back() {
         "/api/objects",
         "/api/space",
         "/api/snapshots",
-        "/api/ties",
+        "/api/graph",
         "/api/object?name=first",
     ] {
         let cut = inspector.get(path);
@@ -383,10 +447,12 @@ fn nothing_is_written() {
         "/api/object?name=a",
         "/api/object?name=b",
         "/api/object?name=s",
+        "/api/heap?name=a",
+        "/api/heap?name=b",
     ] {
         assert_eq!(inspector.get(path).status, 200, "{path}");
     }
-    for path in ["/api/space", "/api/snapshots", "/api/ties"] {
+    for path in ["/api/space", "/api/snapshots", "/api/graph"] {
         assert_eq!(inspector.get(path).status, 200, "{path}");
     }
     assert!(fs::read(&rig.pool).expect("read") == before, "the pool was written");
@@ -403,4 +469,69 @@ fn it_starts_for_a_pool_and_ends_at_ctrl_c() {
     assert_eq!(inspector.get("/").status, 200);
     // A shell reports 130.
     assert_eq!(inspector.end(Signal::INT).signal(), Some(2));
+}
+
+/// The page as a browser has it after a while of its own time, which stands still during requests.
+fn browse(rig: &Rig, url: &str) -> Option<String> {
+    let mut command = Command::new("chromium");
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+    ]);
+    let profile = format!("--user-data-dir={}", rig.path("profile").display());
+    let found =
+        command.args([profile.as_str(), url]).env("HOME", rig.dir.path()).stderr(Stdio::null()).output();
+    match found {
+        Ok(found) => Some(String::from_utf8(found.stdout).expect("UTF-8")),
+        Err(_) => {
+            not_tested("pmo inspect in a browser: chromium is not installed");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_browser_shows_all_views_and_hostile_names_as_text() {
+    let rig = Rig::new();
+    let pool = Pool::open(&rig.pool).expect("open");
+    for name in HOSTILE {
+        pool.create(name, 4096).expect("made");
+    }
+    pool.tie(HOSTILE[0], HOSTILE[1], b"").expect("tied");
+    pool.snapshot(HOSTILE[3], "@now", b"").expect("kept");
+    let mut heap = Heap::format(pool.create_attached("words", 1 << 20).expect("made")).expect("a heap");
+    heap.root_or_default::<PVec<'_, Visit<'_>>>("<b>visits").expect("a root");
+    heap.psync().expect("durable");
+    drop(heap);
+    let inspector = Inspector::start(&rig.pool, &[]);
+    let url = |view: &str| format!("http://{}/?token={}#/{view}", inspector.address, inspector.token);
+    let script = "&lt;script&gt;alert(1)&lt;/script&gt;";
+    for (view, shown) in [
+        ("overview", &["<dd>version 2</dd>", "<dt>Psyncs a second</dt>"][..]),
+        ("objects", &[script, "<bdi>\"&gt;&lt;/title&gt;&lt;img src=x onerror=alert(1)&gt;&amp;amp;</bdi>"]),
+        ("objects?prefix=", &[r"\u{202e}gnp.exe\u{202c}", r"line\u{2028}break\u{200f}\u{e0041}"]),
+        ("object?name=words", &["&lt;b&gt;visits", "PVec&lt;Visit&gt;", "aria-expanded=\"false\""]),
+        ("space", &["<rect", "bytes 0 to 16,777,216"]),
+        ("snapshots", &["<bdi>@now</bdi>", "<circle"]),
+        ("graph", &[script, "class=\"edge tie\""]),
+    ] {
+        let Some(page) = browse(&rig, &url(view)) else { return };
+        for text in shown.iter().chain(&["class=\"live\">live<"]) {
+            assert!(page.contains(text), "{view}: {text} is not in {page}");
+        }
+        assert!(page.matches("<script src=").count() == 1 && !page.contains("<b>visits"), "{page}");
+    }
+    drop(pool);
+    fs::rename(&rig.pool, rig.path("away")).expect("moved");
+    let page = browse(&rig, &url("objects")).expect("as before");
+    assert!(page.contains("Trying again.") && page.contains(">not live<"), "{page}");
 }

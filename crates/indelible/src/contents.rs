@@ -2,6 +2,7 @@
 
 use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};
+use crate::heap::AtRest;
 use crate::heap::layout::MAGIC as HEAP;
 use crate::heap::words::{WordHeap, Words};
 use crate::pool::{Inner, Pool, SealKey};
@@ -52,18 +53,8 @@ impl Contents {
     }
 
     pub(crate) fn at_rest(store: &Store, object: &Located) -> Result<Option<Contents>, Cause> {
-        let (entry, mut seen) = (&object.entry, BTreeMap::new());
-        let word = |offset: u64| {
-            let at = if entry.has(FLAG_ECC) { 2 * offset } else { offset };
-            let page = at / PAGE;
-            if let std::collections::btree_map::Entry::Vacant(slot) = seen.entry(page) {
-                let mut image = vec![0; (entry.extent_len() - page * PAGE).min(PAGE) as usize];
-                store.read_object(object, page * PAGE, &mut image)?;
-                slot.insert(image);
-            }
-            Ok(get(&seen[&page], at % PAGE))
-        };
-        Contents::of(word, entry.usable(entry.size.get()))
+        let (entry, mut words) = (&object.entry, AtRest::new(store, object));
+        Contents::of(|offset| words.load(offset), entry.usable(entry.size.get()))
     }
 
     fn fit(&self, size: u64) -> Result<(), Cause> {

@@ -44,7 +44,7 @@ pub struct Types {
 }
 
 #[derive(Serialize)]
-struct Root {
+pub struct Root {
     root: String,
     #[serde(rename = "type")]
     ty: String,
@@ -102,7 +102,7 @@ pub fn run(context: &Context, args: &Types) -> Result {
 }
 
 impl Root {
-    fn of(root: &indelible::Root) -> Root {
+    pub fn of(root: &indelible::Root) -> Root {
         Root {
             root: root.name.clone(),
             ty: root.type_name.clone(),

@@ -22,6 +22,7 @@ mod directory;
 mod error;
 mod far;
 mod gate;
+mod glance;
 mod growth;
 mod guard;
 #[doc(hidden)]
@@ -61,6 +62,9 @@ pub use audit::{AuditedPointer, AuditedRoot, HeapAudit};
 pub use bounds::Bounds;
 pub use check::HeapFinding;
 pub use far::{Compacted, FarPointer};
+pub(crate) use glance::AtRest;
+#[doc(hidden)]
+pub use glance::Glance;
 pub use raw::HeapOptions;
 pub use read::ReadHeap;
 pub use root::{Root, TypeInfo};

@@ -1,4 +1,6 @@
 mod answer;
+mod graph;
+mod heap;
 mod index;
 mod object;
 mod objects;
@@ -10,7 +12,6 @@ mod site;
 mod snapshots;
 mod socket;
 mod space;
-mod ties;
 mod token;
 
 use crate::context::Context;

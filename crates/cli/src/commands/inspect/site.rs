@@ -6,7 +6,7 @@ use super::index::{Index, Kept};
 use super::query::Query;
 use super::request::Request;
 use super::token::Token;
-use super::{object, objects, overview, snapshots, space, ties};
+use super::{graph, heap, object, objects, overview, snapshots, space};
 use crate::failure::{Failure, Result};
 use indelible::{Pool, PoolOptions};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,11 @@ const SCRIPT: &str = concat!(
     include_str!("page/server.js"),
     include_str!("page/overview.js"),
     include_str!("page/objects.js"),
+    include_str!("page/tree.js"),
     include_str!("page/object.js"),
     include_str!("page/space.js"),
     include_str!("page/snapshots.js"),
-    include_str!("page/ties.js"),
+    include_str!("page/graph.js"),
     include_str!("page/page.js"),
 );
 
@@ -79,9 +80,10 @@ impl Site {
             "/api/overview" => self.look(query, overview::answer),
             "/api/objects" => self.look(query, objects::answer),
             "/api/object" => self.look(query, object::answer),
+            "/api/heap" => self.look(query, heap::answer),
             "/api/space" => self.look(query, space::answer),
             "/api/snapshots" => self.look(query, snapshots::answer),
-            "/api/ties" => self.look(query, ties::answer),
+            "/api/graph" => self.look(query, graph::answer),
             _ => Err(Status::NotFound.into()),
         };
         match found {

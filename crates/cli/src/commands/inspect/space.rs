@@ -91,7 +91,7 @@ impl Map {
         }
     }
 
-    /// What is left is the table's. A pool that changes meanwhile may count bytes twice.
+    /// The rest is the table's. A pool that changes meanwhile may count bytes twice.
     fn finish(&mut self) -> Cell {
         let mut totals = Cell::default();
         for (number, cell) in (0..).zip(&mut self.cells) {

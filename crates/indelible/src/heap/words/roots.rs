@@ -16,6 +16,14 @@ use std::mem::{offset_of, size_of};
 use std::ops::Range;
 
 impl WordHeap {
+    pub(in crate::heap) fn read<R>(
+        &self,
+        words: &mut impl Words,
+        read: impl Fn(&Shared) -> Result<R>,
+    ) -> Result<R, Cause> {
+        self.prepare(words, |window| read(&Shared::of_copies(window)?))
+    }
+
     pub(crate) fn root(
         &self,
         words: &mut impl Words,

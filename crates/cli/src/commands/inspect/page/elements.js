@@ -16,6 +16,10 @@ function make(created, attributes, children) {
 const element = (tag, attributes, ...children) => make(document.createElement(tag), attributes, children);
 const drawn = (tag, attributes, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
 
+// Shows characters that hide or reorder text, as the tool does.
+const visible = (text) =>
+  text.replace(/[\p{Cc}\p{Cf}\p{DI}\p{Zl}\p{Zp}]/gu, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
+
 function put(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }

@@ -37,9 +37,24 @@ function object(params) {
   const heading = element('h1', { class: 'wrap' }, element('bdi', { text: 'Object' }));
   const ties = element('ul', { class: 'names' });
   const tied = element('section', { hidden: '' }, element('h2', { text: 'Tied to' }), ties);
-  let shown = '';
+  const why = element('p', { class: 'count wrap' });
+  const tree = new Tree('Roots and types');
+  const others = element('ul', { class: 'names' });
+  const far = element('section', { hidden: '' }, element('h2', { text: 'Far pointers lead to' }), others);
+  let [shown, looked] = ['', ''];
+
+  const heap = async () => {
+    const found = await ask('heap', { name });
+    why.hidden = found.why === null && found.roots.length > 0;
+    put(why, found.why === null ? 'The heap has no roots.' : visible(found.why));
+    tree.show(found.roots);
+    far.hidden = found.others.length === 0;
+    others.replaceChildren(...found.others.map((other) => element('li', {},
+      `${other.number} (${other.rights}): `, other.name === null ? element('bdi', { text: other.shown }) : nameLink(other))));
+  };
   return {
-    root: element('section', {}, heading, list, tied),
+    root: element('section', {}, heading, list, tied,
+      element('section', {}, element('h2', { text: 'Roots and types' }), why, tree.list), far),
     every: 1000,
     async refresh() {
       const found = await ask('object', { name });
@@ -66,6 +81,12 @@ function object(params) {
       if (shown !== JSON.stringify(names)) {
         shown = JSON.stringify(names);
         ties.replaceChildren(...names.map((tie) => element('li', {}, nameLink(tie))));
+      }
+      // A heap changes by psyncs alone, and is closed while a process writes it.
+      const state = JSON.stringify([found.id, found.psyncs, found.state, found.needs_recovery]);
+      if (looked !== state) {
+        await heap();
+        looked = state;
       }
     },
   };

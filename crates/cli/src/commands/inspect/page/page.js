@@ -1,6 +1,6 @@
 // Views, chosen by the part of the address behind #; the visible one is refreshed.
 
-const VIEWS = { overview, objects, object, space, snapshots, ties };
+const VIEWS = { overview, objects, object, space, snapshots, graph };
 const main = document.getElementById('main');
 const live = document.getElementById('live');
 const banner = document.getElementById('error');
@@ -9,7 +9,7 @@ let [view, timer, turn] = [null, 0, 0];
 function failed(error) {
   main.classList.toggle('stale', Boolean(error));
   banner.hidden = !error;
-  put(banner, error ? [error.message, error.help, 'Trying again.'].filter(Boolean).join(' — ') : '');
+  put(banner, error ? visible([error.message, error.help, 'Trying again.'].filter(Boolean).join(' — ')) : '');
   live.classList.toggle('lost', Boolean(error));
   put(live, error ? 'not live' : 'live');
 }
