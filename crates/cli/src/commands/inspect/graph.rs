@@ -2,9 +2,9 @@
 
 use super::answer::Answer;
 use super::heap::Other;
+use super::look::{Found, Look};
 use super::objects::page;
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::text::printable;
 use indelible::ErrorKind;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! The heap of an object: roots with their types, and other objects that its far pointers lead to.
 
 use super::answer::{Answer, Status};
+use super::look::{Found, Look};
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::commands::types::Root;
 use crate::target::Target;
 use crate::text::printable;

@@ -2,6 +2,7 @@ mod answer;
 mod graph;
 mod heap;
 mod index;
+mod look;
 mod object;
 mod objects;
 mod overview;

@@ -2,9 +2,9 @@
 
 use super::answer::{Answer, Status};
 use super::index::ticks;
+use super::look::{Found, Look};
 use super::objects::Row;
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::commands::stat::ObjectReport;
 use crate::text::printable;
 use serde::Serialize;

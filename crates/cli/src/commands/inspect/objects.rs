@@ -2,8 +2,8 @@
 
 use super::answer::Answer;
 use super::index::{Index, ticks};
+use super::look::{Found, Look};
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::commands::ls::held_by;
 use crate::commands::stat::ObjectReport;
 use crate::text::printable;

@@ -2,8 +2,8 @@
 
 use super::answer::Answer;
 use super::index::Totals;
+use super::look::{Found, Look};
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::commands::stat::PoolReport;
 use crate::text::printable;
 use serde::Serialize;

@@ -2,15 +2,14 @@
 //! page finds a replaced pool.
 
 use super::answer::{Answer, Status};
-use super::index::{Index, Kept};
+use super::index::Kept;
+use super::look::{Found, Look, Missing};
 use super::query::Query;
 use super::request::Request;
 use super::token::Token;
 use super::{graph, heap, object, objects, overview, snapshots, space};
-use crate::failure::{Failure, Result};
-use indelible::{Pool, PoolOptions};
+use indelible::PoolOptions;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -31,39 +30,6 @@ pub struct Site {
     options: PoolOptions,
     path: PathBuf,
     kept: Kept,
-}
-
-/// An answer, or why there is none.
-pub enum Missing {
-    Refused(Status),
-    Failed(Failure),
-}
-
-impl<E: Into<Failure>> From<E> for Missing {
-    fn from(error: E) -> Missing {
-        Missing::Failed(error.into())
-    }
-}
-
-impl From<Status> for Missing {
-    fn from(status: Status) -> Missing {
-        Missing::Refused(status)
-    }
-}
-
-pub type Found<T> = std::result::Result<T, Missing>;
-
-/// The pool, as a request finds it.
-pub struct Look<'s> {
-    pub pool: Pool,
-    kept: &'s Kept,
-    path: &'s Path,
-}
-
-impl Look<'_> {
-    pub fn index(&self) -> Result<Arc<Index>> {
-        self.kept.index(&self.pool, self.path)
-    }
 }
 
 impl Site {

@@ -1,9 +1,9 @@
 //! A page of the snapshots, the newest first.
 
 use super::answer::Answer;
+use super::look::{Found, Look};
 use super::objects::{Row, page, stats};
 use super::query::Query;
-use super::site::{Found, Look};
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -2,8 +2,8 @@
 
 use super::answer::{Answer, Status};
 use super::index::Extent;
+use super::look::{Found, Look};
 use super::query::Query;
-use super::site::{Found, Look};
 use crate::text::printable;
 use serde::Serialize;
 use std::collections::BTreeMap;
