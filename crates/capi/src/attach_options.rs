@@ -1,17 +1,13 @@
-use crate::args::{bytes, permission, text, versioned};
-use crate::audit::flagged;
+use crate::args::{bytes, text, versioned};
+use crate::attachment::{SNAPSHOT, attach};
 use crate::guard::{Failure, Result, guarded};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking;
 use crate::seal_keys::{find, pmo_seal_key};
-use indelible::raw::{self, Audit};
-use indelible::{AttachOptions, Pool};
+use indelible::AttachOptions;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::time::Duration;
-
-/// `PMO_SNAPSHOT`.
-const SNAPSHOT: c_int = b's' as c_int;
 
 /// `struct pmo_attach_options`.
 #[repr(C)]
@@ -52,19 +48,4 @@ pub unsafe extern "C" fn pmo_attach_with(
         }
         attach(&pool(handle)?, name, with.permission, &how)
     })
-}
-
-/// The permission has flags of `PMO_AUDIT`.
-pub(crate) fn attach(pool: &Pool, name: &str, wanted: c_int, how: &AttachOptions) -> Result<*mut c_void> {
-    let (audit, wanted) = flagged(wanted)?;
-    let base = match wanted {
-        SNAPSHOT => raw::attach_snapshot_with(pool, name, how)?,
-        _ => raw::attach_with(pool, name, permission(wanted)?, how)?,
-    };
-    let base = base.as_ptr();
-    if audit != Audit::Off {
-        // SAFETY: no other thread uses the object during pmo_detach.
-        unsafe { raw::set_audit(base, audit) }?;
-    }
-    Ok(base.cast())
 }

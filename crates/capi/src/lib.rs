@@ -11,6 +11,7 @@
 
 mod args;
 mod attach_options;
+mod attachment;
 mod audit;
 mod block_heaps;
 mod blocks;

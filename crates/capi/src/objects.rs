@@ -1,5 +1,5 @@
 use crate::args::{borrow, bytes, fill, flags, name, text};
-use crate::attach_options::attach;
+use crate::attachment::attach;
 use crate::blocks::take_back;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};

@@ -1,7 +1,7 @@
 //! Sealed objects: keys that open them, as handles, and the key slots of an object.
 
 use crate::args::{borrow, bytes, text};
-use crate::attach_options::attach;
+use crate::attachment::attach;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::objects::{CreateOptions, OF_NEW};

@@ -111,6 +111,8 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/persist.rs",
         "collections/place.rs",
         "collections/roots.rs",
+        "collections/task_root.rs",
+        "collections/tuples.rs",
         "collections/root_value.rs",
         "collections/boxed.rs",
         "collections/foreign.rs",

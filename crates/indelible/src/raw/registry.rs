@@ -279,8 +279,9 @@ fn enter(
     base
 }
 
-/// Moves a snapshot of [`attach_snapshot_with`] to the newest psync; returns whether it was newer: see
-/// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: attached otherwise.
+/// Moves a snapshot of [`attach_snapshot_with`] to the newest psync, as
+/// [`ReadObject::refresh`](crate::ReadObject::refresh); returns whether it was newer. `None`:
+/// attached otherwise.
 ///
 /// # Errors
 /// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). After a failed
