@@ -1,6 +1,6 @@
 use crate::args::{bytes, text, versioned};
 use crate::attachment::{SNAPSHOT, attach};
-use crate::guard::{Failure, Result, guarded};
+use crate::guard::{Failure, guarded};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking;
 use crate::seal_keys::{find, pmo_seal_key};
