@@ -188,7 +188,7 @@ impl Look {
             Ok(())
         })?;
         out.row(&headings, &widths)?;
-        every(self.objects.stats(), &mut damaged, |stat| out.row(&cells(&self.row(stat, pool)), &widths))?;
+        every(self.objects.stats(), &mut damaged, |stat| out.row(cells(&self.row(stat, pool)), &widths))?;
         out.finish()
     }
 }
