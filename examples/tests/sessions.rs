@@ -57,12 +57,13 @@ fn killed(ground: Ground) {
     for _ in 0..3 {
         let (mut service, address) = start(&pool);
         let acknowledged: [AtomicU64; USERS] = before.map(AtomicU64::new);
+        // All are connected before the kill.
+        let clients: Vec<Client> = (0..USERS).map(|user| Client::new(&address, user)).collect();
         std::thread::scope(|scope| {
             let (replied, replies) = mpsc::channel();
-            for (user, acknowledged) in acknowledged.iter().enumerate() {
-                let (address, replied) = (&address, replied.clone());
+            for (mut client, acknowledged) in clients.into_iter().zip(&acknowledged) {
+                let replied = replied.clone();
                 scope.spawn(move || {
-                    let mut client = Client::new(address, user);
                     while let Some(count) = client.visit() {
                         assert_eq!(count, acknowledged.load(Ordering::Relaxed) + 1);
                         acknowledged.store(count, Ordering::Relaxed);

@@ -68,7 +68,12 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_stat(pool, "a", NULL) == -1, PMO_ERR_NOT_FOUND, "\"a\"");
     FAILS(pmo_list(pool, NULL, NULL) == -1, PMO_ERR_ARGUMENT, "NULL");
     FAILS(!pmo_attach(pool, "a", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"a\"");
-    FAILS(!pmo_attach(pool, "a", 'x', NULL, 0), PMO_ERR_ARGUMENT, "neither 'r' nor 'w'");
+    FAILS(!pmo_attach(pool, "a", 'x', NULL, 0), PMO_ERR_ARGUMENT, "none of PMO_READ");
+    struct {
+        struct pmo_attach_options known;
+        uint64_t unknown;
+    } later = {{.size = sizeof later, .permission = PMO_READ}, 1};
+    FAILS(!pmo_attach_with(pool, "a", &later.known), PMO_ERR_ARGUMENT, "does not know");
     FAILS(!pmo_attach(pool, "a", PMO_READ, NULL, 5), PMO_ERR_ARGUMENT, "key is NULL");
     FAILS(!pmo_attach_at(pool, pool, PMO_READ, NULL, 0), PMO_ERR_ARGUMENT, "no object");
     FAILS(pmo_detach(NULL) == -1, PMO_ERR_NOT_ATTACHED, "0x0");
