@@ -177,7 +177,8 @@ impl<'a> Progress<'a> {
         println!(
             "  {ended} of {} tests ended, about {} left; running: {}",
             ended + self.waiting.len() + self.running.len(),
-            readable(Duration::from_secs_f64((self.all - self.done) * rate)),
+            // Sums of the same parts in another order may differ.
+            readable(Duration::from_secs_f64(((self.all - self.done) * rate).max(0.0))),
             self.running.join(", "),
         );
     }
