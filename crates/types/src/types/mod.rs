@@ -2,7 +2,7 @@
 //! these types.
 //!
 //! A description is a text of words (FORMAT.md, section 10). In a valid [`Description`] every type
-//! has a size, parts lie within their values, and no type contains itself. [`walk`](walk::walk)
+//! has a size, parts lie within their values, and no type contains itself. `walk`
 //! visits the values of a described type in any bytes.
 
 mod containers;
