@@ -151,7 +151,11 @@ impl Attachment {
             };
             drop(held);
             match result {
-                Ok(Err(_)) if cut => py.check_signals()?,
+                Ok(Err(_)) if cut => {
+                    // Other threads run between slices; one of them may hold the lock.
+                    py.detach(|| ());
+                    py.check_signals()?;
+                }
                 Ok(result) => return result.map_err(|error| exception(py, &error)),
                 Err(panic) => return Err(crate::error::panicked(py, operation, &self.what(), &panic)),
             }

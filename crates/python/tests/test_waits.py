@@ -93,7 +93,7 @@ def opened(path: Path) -> indelible.Pool:
 def test_in_waits_for_the_table(tmp_path: Path) -> None:
     pool = opened(tmp_path / "p.pmo")
     other = opened(tmp_path / "other.pmo")
-    array, log = pool.array("array", (-1,)), pool.log("log")
+    array, values, log = pool.array("array", (-1,)), pool.dict("values"), pool.log("log")
     pool.create("bytes", 4096)
     attached = pool.attach("bytes")
     view, context = pool.view("view", 4), pool.context("context", 4)
@@ -106,6 +106,7 @@ def test_in_waits_for_the_table(tmp_path: Path) -> None:
     calls: dict[str, Callable[[], object]] = {
         "Array.grow": lambda: array.grow(1 << 20),
         "Object.grow": lambda: attached.grow(1 << 20),
+        "Dict": lambda: values.update(big=np.ones(1 << 20)),
         "Log.append": lambda: log.append(b"x" * (1 << 21)),
         "View.set": lambda: view.set(2, "array"),
         "SecurityContext.allow": lambda: context.allow("array", "r"),
@@ -123,10 +124,10 @@ def test_in_waits_for_the_table(tmp_path: Path) -> None:
                 interrupted(call)
             except BaseException as error:
                 raise AssertionError(name) from error
-        assert len(array) == 0 and attached.size == 4096 and len(log) == 0
+        assert len(array) == 0 and attached.size == 4096 and list(values) == [] and len(log) == 0
     for call in calls.values():
         call()
-    assert len(log) == 1 and "copy" in other and "kept" in pool
+    assert values["big"].sum() == 1 << 20 and len(log) == 1 and "copy" in other and "kept" in pool
 
 
 def test_in_waits_for_changes_of_objects(tmp_path: Path) -> None:
