@@ -12,7 +12,7 @@ readings = pool.array("readings", (-1,), MINUTE)  # as long as the last psync le
 notes = pool.dict("notes")
 
 # %% [markdown]
-# A day's readings, and what is noted about the day, become durable as one step.
+# A day's readings and its notes become durable as one step.
 
 
 # %%

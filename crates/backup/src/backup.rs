@@ -161,7 +161,7 @@ fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
 struct Piece<'s> {
     source: &'s Source,
     held: &'s Held,
-    /// Of the objects before it.
+    /// Bytes of the objects before it.
     start: u64,
     object: u32,
     first: u64,

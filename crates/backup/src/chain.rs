@@ -322,7 +322,7 @@ pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
         if decoder.is_interrupted() && number + 1 == chain.links.len() {
             return Err(BackupError::Interrupted(chain.links[number].path.clone()));
         }
-        // It was reported.
+        // A damaged base was reported.
         if let Some(Err(error)) = below.map(|below| chain.expect_base(number, Some(below))) {
             let what = error.to_string();
             verified.damage.push(Damage { path: chain.links[number].path.clone(), at: 0, what });

@@ -141,7 +141,7 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     }
     let start = match rustix::fs::seek(file, Data(at)) {
         Err(rustix::io::Errno::NXIO) => return Ok(None),
-        // It cannot tell.
+        // The file system cannot tell.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(Some((at, len))),
         start => start?,
     };

@@ -90,12 +90,12 @@ pub struct Decoder<R> {
     chunks: u64,
     /// The last chunk: (object, first page).
     before: Option<(u32, u64)>,
-    /// Its end is unknown.
+    /// Whether the end of a damaged record is unknown.
     lost: bool,
     /// Whether a record was damaged: then the final count proves nothing.
     torn: bool,
     ended: bool,
-    /// Its end marks an interruption.
+    /// Whether its end marks an interruption.
     interrupted: bool,
 }
 
@@ -251,7 +251,7 @@ impl<R: Read> Decoder<R> {
         !self.lost && !self.ended
     }
 
-    /// They are only bases of others.
+    /// Interrupted backups are only bases of others.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }

@@ -20,7 +20,7 @@ pub struct Pages<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Without its hash.
+/// A chunk's record, without its hash.
 pub struct Packed {
     frame: Frame,
     pub body: Vec<u8>,

@@ -32,7 +32,7 @@ pub mod kind {
 
 pub mod packing {
     pub const PLAIN: u32 = 0;
-    /// One block.
+    /// One block of LZ4.
     pub const LZ4: u32 = 1;
 }
 
@@ -123,7 +123,7 @@ impl Frame {
 }
 
 impl ObjectBody {
-    /// With the name.
+    /// Includes the name.
     pub fn encode(kept: &Attributes) -> Vec<u8> {
         let mut body = ObjectBody::new_zeroed();
         body.id = kept.id;

@@ -10,7 +10,7 @@ use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Another backup can continue it.
+/// Whether another backup can continue a failed one's file.
 pub(crate) fn is_of_use(path: &Path) -> bool {
     let opened = File::open(path).map(|file| BufReader::with_capacity(BUFFER, file));
     let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());

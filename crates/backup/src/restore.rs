@@ -42,8 +42,8 @@ pub struct Restored {
 /// How to restore.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions {
-    /// Bytes of the new pool; `None`: as the original, or more if its objects have no room: a pool
-    /// that was made longer has less space taken by its own structures than a new one.
+    /// Bytes of the new pool; `None`: as the original, or more if the objects have no room. A new
+    /// pool's own structures are larger than those of a pool that was made longer.
     pub len: Option<u64>,
     /// Replaces an unused pool once the new one is whole, and keeps its owner, group and mode.
     pub force: bool,
@@ -132,7 +132,7 @@ pub fn restore_objects(
             found.cloned().ok_or_else(|| BackupError::NoObject(name.clone()))
         })
         .collect();
-    // Of a killed restore.
+    // Leftovers of a killed restore.
     pool.store().reap()?;
     let chosen = chosen?;
     let restored = Target::begin(pool, &chosen, (rebase, true), None).and_then(|mut target| {
@@ -269,7 +269,7 @@ impl Target {
     }
 
     fn begin_writeback(&mut self, id: [u8; 16], chunk: Range<u64>) {
-        // They are not written.
+        // Pages behind the object's end are not written.
         if chunk.is_empty() {
             return;
         }
@@ -322,7 +322,7 @@ fn elsewhere(
     object: &Attributes,
     addresses: &mut HashMap<u64, u64>,
 ) -> Result<Revived, StoreError> {
-    // Its contents outlast the boot.
+    // As in any backup, its contents outlast the boot.
     let kept = Attributes { flags: object.flags & !FLAG_VOLATILE, ..object.clone() };
     let revived = pool.store().adopt_elsewhere(&kept, addresses.get(&object.address).copied())?;
     addresses.insert(object.address, revived.address());

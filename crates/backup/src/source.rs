@@ -26,7 +26,8 @@ pub struct Choice<'a> {
     pub objects: &'a [String],
     /// The key of those that have one.
     pub key: &'a [u8],
-    /// Also snapshots idle objects, so that new writers need not wait.
+    /// Also snapshots idle objects, so that new writers need not wait. Each takes an object's pages
+    /// of space.
     pub snapshots: bool,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Held {
 pub(crate) struct Source {
     store: Arc<Store>,
     pub held: Vec<Held>,
-    /// With their snapshots' names.
+    /// Kept objects, with their snapshots' names.
     snapshots: Vec<(String, String)>,
     key: Vec<u8>,
     /// End of the table's lane, in a pool opened for reading.
@@ -62,7 +63,7 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            // It must be named.
+            // A volatile object must be named.
             let chosen = match choice.objects.is_empty() {
                 true => !object.entry.has(FLAG_VOLATILE),
                 false => choice.objects.contains(&object.entry.name()),
@@ -82,7 +83,7 @@ impl Source {
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
-                // Since the listing.
+                // Destroyed after the listing.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
                 Err(error) => return Err(BackupError::object(&name)(error)),
             }

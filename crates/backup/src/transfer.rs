@@ -20,7 +20,8 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 /// Writes objects, by ID, as one stream; with `closed`, also all that their far pointers reach.
-/// Each has the state of its last psync; those of one pool are as of one moment.
+/// Each has the state of its last psync; those of one pool are as of one moment. The pools are
+/// those of `space`.
 ///
 /// # Errors
 /// `Pool`: no pool has an object, or an entry dangles. `SameName`: two objects of different pools
@@ -109,7 +110,7 @@ pub fn import_from(
     if kept.depth > 0 {
         return Err(BackupError::NotAlone(name.to_owned()));
     }
-    // Of a killed import.
+    // Leftovers of a killed import.
     pool.store().reap()?;
     let imported = Target::begin_free(pool, &kept.objects, rebase).and_then(|mut target| {
         decoder.each(&mut |chunk| {

@@ -42,7 +42,7 @@ pub(crate) fn in_order<P: Send, R: Send>(
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// Of any content.
+    /// `len` bytes of any content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         buffer.resize(len, 0);

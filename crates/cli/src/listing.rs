@@ -47,8 +47,8 @@ pub fn matching(pool: &Pool, pattern: Option<&str>) -> Matching {
     })
 }
 
-/// Calls `show` for a listing's objects, on several threads, and `look` for what it made, in no
-/// order. Damaged objects are reported.
+/// Calls `show` for a listing's objects on several threads, and `look` for its results, unordered.
+/// Damaged objects are reported.
 pub fn spread<R: Send>(
     list: List,
     damaged: &mut bool,

@@ -467,7 +467,7 @@ fn it_starts_for_a_pool_and_ends_at_a_signal() {
     rig.pmo(["inspect"], ["--listen", "192.0.2.1:0"]).fails(1, "cannot listen at 192.0.2.1:0");
     let inspector = Inspector::start(&rig.pool, &[]);
     assert_eq!(inspector.get("/").status, 200);
-    // Of a suite in the background, the signal of Ctrl-C may be ignored.
+    // A suite in the background ignores the signal of Ctrl-C, and so do its children.
     assert_eq!(inspector.end(Signal::TERM).signal(), Some(15));
 }
 

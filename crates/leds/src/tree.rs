@@ -81,7 +81,7 @@ pub(crate) enum Shape {
     Pointer(Box<Type>),
     Reference(Box<Type>),
     Array(Box<Type>, usize),
-    /// Its word in descriptions.
+    /// By its word in descriptions.
     Number(&'static str),
     Other,
 }

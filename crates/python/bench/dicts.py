@@ -4,8 +4,8 @@
 
 Each store maps text of 12 characters to an int. Every figure is the median of the rounds, in
 nanoseconds per key; opening is in milliseconds, the median of nine, and includes the first look-up.
-Inserting is one transaction, the commit that makes it durable included; values come out as what
-went in (lmdb's as bytes, which is to its advantage). diskcache takes minutes, and one round.
+Inserting is one transaction with its durable commit. Each store returns the values that it got;
+lmdb returns bytes, which is to its advantage. diskcache takes minutes, and one round.
 """
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ impl Connection {
         self.database.lock().writer.is_some()
     }
 
-    /// Without a lock SQLite reads the page size: from the last psync. An object that is no
-    /// database is refused at the first lock.
+    /// Without a lock SQLite reads the page size, and its test programs more: from the last psync.
+    /// An object that is no database is refused at the first lock.
     fn look(&self, view: &mut View) {
         if view.source == Source::Nothing {
             let _ = self.database.show(view);

@@ -25,11 +25,11 @@ thread_local! {
 pub(crate) enum Phase {
     Idle,
     Running,
-    /// It met another one.
+    /// It met another one and owns nothing.
     Doomed,
     /// It has its sequence number, which it must tell the sink.
     Sequenced(u64),
-    /// Its changes go to memory.
+    /// Committed; its changes go to memory.
     Storing(u64),
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 /// Transactions may begin.
 const OPEN: u64 = 0;
-/// One thread is alone, or waits.
+/// One thread is alone, or waits for the others to end.
 const CLOSED: u64 = 1;
 /// A fork's child: nothing begins any more.
 const FORKED: u64 = 2;

@@ -57,7 +57,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                     self.descriptor.contention.settle();
                     return Err(Error::Cancelled(error));
                 }
-                // Its error says nothing about its data.
+                // The closure's error says nothing about its data.
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);

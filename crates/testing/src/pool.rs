@@ -94,7 +94,7 @@ pub(crate) fn take(
             end = number * PAGE + at + LINE;
             let target = primary.start() + end - LINE;
             let mut lines = borrowing.from.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Others of the psync may borrow lines.
+            // Others of the psync may borrow lines even if this object does not.
             lines.entry(target).or_insert([0; LINE as usize]).copy_from_slice(&new[line.clone()]);
             if borrowing.on && batch.may_borrow() {
                 batch.borrow_lines(target, 1);
@@ -215,7 +215,7 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
 /// The contradiction.
 pub fn check_tiling(store: &Store) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
-    // This updates the table's pages.
+    // Brings the table's pages up to date.
     let info = store.info().map_err(text)?;
     let device: &dyn Medium = &**store.device();
     let superblock = store.superblock();

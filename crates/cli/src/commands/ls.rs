@@ -264,7 +264,7 @@ impl Ls {
 
 struct Found {
     directories: BTreeMap<String, Totals>,
-    /// For JSON, which takes more memory than what makes it.
+    /// For JSON, which reads each object again: kept lines would take too much memory.
     objects: Selection,
     rows: Rows,
     widths: Widths,

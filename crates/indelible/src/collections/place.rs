@@ -205,7 +205,7 @@ pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
     }
 }
 
-/// Under explicit tracking; the addresses lie in one block.
+/// As [`stored`], for addresses in one block, under explicit tracking.
 ///
 /// # Safety
 /// As for [`stored`].
@@ -329,7 +329,7 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Also after a panic; a second panic ends the process, as in std.
+/// Acts on each also after a panic. A second panic ends the process, as in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);

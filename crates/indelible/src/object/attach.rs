@@ -152,7 +152,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// Of a sealed object.
+    /// The opened key of a sealed object; `None`: no seal key is given.
     fn opened(&self, name: &str, how: &Attach<'_>) -> Result<Option<Opened>, Cause> {
         self.alive()?;
         how.seal.map(|seal| self.unlock(name, how, seal)).transpose()

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Each further piece is twice as long.
+/// Enough for most objects. Each further piece has twice as many.
 pub(super) const NEAR: usize = 16;
 pub(super) const PIECES: usize = 20;
 

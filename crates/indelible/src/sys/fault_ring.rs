@@ -184,7 +184,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping of this ring (1), which nobody else knows.
+        // SAFETY: the mapping of this ring (1); no other value has its address.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), PAGE + self.size) };
         debug_assert!(unmapped.is_ok());
     }

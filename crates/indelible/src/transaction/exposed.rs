@@ -246,7 +246,8 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
         if open(&gap) {
             return Some(gap);
         }
-        // With different flags (madvise), the kernel may have opened some, as zeros.
+        // If the program gave these pages different flags (madvise), the kernel may have opened
+        // some of them, as zeros.
         protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None

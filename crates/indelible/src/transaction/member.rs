@@ -34,7 +34,8 @@ impl Member {
         }
     }
 
-    /// It relies on all commits so far.
+    /// For the thread's first transaction in the space, within another's action, and while the
+    /// thread ends: it relies on all commits so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();

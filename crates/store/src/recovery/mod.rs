@@ -90,7 +90,7 @@ pub fn replay_beside(
         judged.map_err(|cause| refused(lane, cause))
     };
     let mut judgement = judged(start);
-    // One wrong bit may be all.
+    // One wrong bit may be its only defect.
     let end = judgement.as_ref().map_or(start, |found| found.end);
     if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
         judgement = judged(start);

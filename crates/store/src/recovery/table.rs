@@ -33,7 +33,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     end.confirm(medium, seed, last)?;
     // The confirmation may drop pages.
     let (mut done, mut newest_root) = (*log, None);
-    // It is too small to fill the combiner.
+    // A table lane is too small to fill the combiner.
     let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {

@@ -42,7 +42,7 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
 pub(super) struct Sealer {
     key: ObjectKey,
     id: [u8; 16],
-    /// In signed objects.
+    /// Whether seals have hashes: in signed objects.
     hashed: bool,
 }
 

@@ -214,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Other tests use the process's engine.
+    /// Leaves the process's engine alone: other tests use it.
     #[cfg(feature = "__engines")]
     #[test]
     fn other_engines_are_for_benchmarks() {

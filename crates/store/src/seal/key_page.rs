@@ -244,7 +244,7 @@ impl KeyPage {
         let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {
             let slot = self.slot(info.slot);
-            // Its kind may be damaged.
+            // The damage may be in its kind.
             if info.damaged {
                 damaged = true;
                 continue;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
-/// With fewer slots it merges with a neighbour.
+/// A node with fewer slots merges with a neighbour if both fit in one.
 const SPARSE: usize = CAPACITY / 3;
 
 type Key = (u64, u64);
@@ -316,7 +316,7 @@ impl TableTransaction<'_> {
             return Ok(());
         }
         if second.level.get() > 0 && !second.is_empty() {
-            // Its first key may be too high.
+            // Its first key was unused, and may be too high.
             second.slots[0] = Slot::new(node.slots[left + 1].key(), second.slots[0].value.get());
         }
         second.move_tail(0, &mut first);

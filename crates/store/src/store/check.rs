@@ -1,8 +1,8 @@
 //! Check: reads a whole pool and reports faults. Nothing changes.
 //!
-//! It works on an overlay with the table lane caught up, without writers' lanes. The table is
-//! locked for reading; on a read-only device the check restarts if it changed. Lanes in use and
-//! progress lines being written are left out.
+//! It works on an overlay with the table lane caught up; writers' lanes are not replayed. The table
+//! is locked for reading; on a read-only device the check restarts if the table changed. Lanes in
+//! use and progress lines being written are left out.
 //!
 //! Structures are followed only through new pages: cycles end, and the pool's size
 //! bounds memory.

@@ -299,7 +299,7 @@ impl Repair {
     }
 }
 
-/// Without the table.
+/// The table, perhaps damaged, is not asked.
 pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {

@@ -33,7 +33,7 @@ impl TableTransaction<'_> {
         entry.created = U64::new(now);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
         (entry.binding, entry.pid, entry.boot) = Default::default();
-        // Their verifiers depend on the ID.
+        // Verifiers of keys depend on the ID.
         keys.keep_keys(&mut entry);
         for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
             entry.set(flag, true);
@@ -63,7 +63,7 @@ impl TableTransaction<'_> {
         let mut entry = base.entry;
         entry.id = id;
         entry.created = U64::new(now);
-        // It has one after a merge below.
+        // A base has a number after a merge below it.
         entry.binding = U64::new(0);
         for flag in [FLAG_BASE, FLAG_HIDDEN] {
             entry.set(flag, false);

@@ -194,7 +194,7 @@ mod tests {
                 let (first, then) = bitmap.claiming(pages.iter().copied());
                 pages.iter().for_each(|page| bitmap.claim(*page));
                 pool.write(&entry, first);
-                // They change nothing.
+                // Bytes that do not count change nothing.
                 let between = Bitmap::read(&entry, |at, bytes| pool.read(at, bytes)).unwrap();
                 assert_eq!(between.own().collect::<BTreeSet<_>>(), expected, "{based} {round}");
                 pool.write(&entry, then);

@@ -19,7 +19,7 @@ use zerocopy::little_endian::{U32, U64};
 
 const REACH_UNIT: u64 = 64 * 1024;
 
-/// In pool lengths, while addresses are plentiful.
+/// Pool lengths to which an object may grow, while addresses are plentiful.
 const GROWTH: u64 = 8;
 
 /// Bytes, while plentiful.

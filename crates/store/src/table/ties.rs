@@ -115,7 +115,7 @@ impl TableTransaction<'_> {
         if !self.put_ties(object, &list)? {
             return Ok(false);
         }
-        // Its removal looks for ties.
+        // Its removal looks for objects tied to it.
         to.entry.set(FLAG_TARGET, true);
         self.put_entry(to)?;
         Ok(true)

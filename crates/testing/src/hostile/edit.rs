@@ -30,11 +30,11 @@ enum Operation {
     Set,
     /// A boundary value.
     Telling,
-    /// Another structure's offset, in bytes or pages.
+    /// Sets a field to another structure's offset, in bytes or pages.
     Point,
     /// A small, signed value.
     Add,
-    /// Another structure, with the new place.
+    /// Copies another structure, with the new place.
     Copy,
     Zero,
     Flip,

@@ -14,7 +14,8 @@ pub enum Outcome {
     Repaired,
     /// Reported; every object that attaches shows the same bytes.
     Reported,
-    /// In the last batch of a lane, undone as if cut short, and reported.
+    /// In the last batch of a lane, undone as if cut short: objects show an earlier state, and
+    /// check reports it.
     Undone,
     /// As [`Undone`](Outcome::Undone), and reported; but applied lines stay, so that an attach
     /// without a check sees two states mixed.

@@ -85,7 +85,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let create = (other, Step::Create { object: 3, size: 5000, sparse: false });
     let mut steps = Vec::new();
     match choice % TAILS {
-        // It repeats the step, then dies.
+        // The failed process repeats the step, does more, then dies.
         0 => {
             steps.extend([again, (process, all)]);
             steps.extend(checkpoints);

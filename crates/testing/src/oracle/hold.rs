@@ -35,7 +35,7 @@ fn contents(still: &StillObject) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// By rule 8.
+/// By rule 8. Without a writer, the object's last lane may have another holder.
 pub(super) fn judge(worlds: &[Model], object: usize, hold: Option<&Hold>) -> Result<(), String> {
     match (worlds[0].writing(object), hold) {
         (Some(Writing::Well), None) => Err("it has a writer, and is not held".into()),

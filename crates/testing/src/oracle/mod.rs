@@ -158,14 +158,14 @@ pub enum Step {
         drop_damaged: bool,
     },
     Die,
-    /// In the step's `nth` operation of this kind, if any.
+    /// The process dies in the step's `nth` operation of this kind, if any.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// With `lasts`, later ones fail, too.
+    /// That operation fails; with `lasts`, the later ones, too.
     FailIn {
         step: Box<Step>,
         kind: OpKind,

@@ -3,7 +3,7 @@
 use super::{Program, Start, Step};
 use crate::sim::{Fault, OpKind};
 
-/// With name and start.
+/// Each with its name and its start.
 #[must_use]
 #[allow(clippy::too_many_lines)]
 pub fn short() -> Vec<(&'static str, Start, Program)> {

@@ -287,7 +287,7 @@ impl Actor<'_> {
                 self.call(|_| {}, |_| writer.map_or(Ok(()), Writer::detach)).map(drop)
             }
             _ => {
-                // It decides which of the two it is.
+                // The object's existence, if known, decides which of the two it is.
                 let exists = self.states[0].contains_key(&extra);
                 if self.states.iter().any(|state| state.contains_key(&extra) != exists) {
                     let found = self.store.find(&extra);

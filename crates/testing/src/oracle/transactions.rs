@@ -266,7 +266,7 @@ impl Run<'_> {
         if self.process.commits.tell(self.told + 1, lines).is_ok() {
             return Err("a transaction is taken after check has refused".into());
         }
-        // It may be acknowledged again.
+        // An acknowledged number may be acknowledged again.
         let some = self.rng.u64(0..self.told + 1);
         self.wait(some)?;
         self.go_on()

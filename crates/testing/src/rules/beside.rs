@@ -128,7 +128,7 @@ pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
             for (at, len) in [(5050, 20), (9000 + 100 * usize::from(round), 8), (64, 5000)] {
                 beside.psync(0, at, 10 + round, len).map_err(text)?;
             }
-            // This changes the entry without a look at the rest.
+            // The mark is a change of the entry that does not look at the rest of it.
             keep(&beside.other, &[("b", &format!("t{round}"))]).map_err(text)?;
             beside.writers[1].set_typed(round % 2 == 0).map_err(text)?;
             beside.psync(1, 7000, 20 + round, 30).map_err(text)?;

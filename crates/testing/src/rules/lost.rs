@@ -11,8 +11,8 @@ use indelible_store::error::Result;
 use indelible_store::store::{Reader, Store};
 use std::sync::Arc;
 
-/// Each error names the remedy. Readers with a base go on; after a new attach every process goes
-/// on.
+/// Each attempt's error names the remedy. Readers with a base go on. The writer's next psync
+/// reports the failure; after a new attach every process goes on.
 pub(super) fn blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches() -> Verdict {
     let medium = formatted(4 << 20, SimConfig { disk: true, ..CONFIG });
     let [first, failing, late, reading] = [1, 2, 3, 4].map(|number| open(&medium, number));

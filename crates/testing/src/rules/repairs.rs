@@ -87,7 +87,7 @@ pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
             Ok(())
         })
         .unwrap();
-        // Without them the generation is unknown.
+        // Without both headers and the first batch the generation is unknown.
         HEADERS.iter().for_each(|copy| image.scribble(TABLE_LANE + copy..TABLE_LANE + copy + LINE, 2));
         image.scribble(first.unwrap()..first.unwrap() + LINE, 2);
         repair(&image);

@@ -72,7 +72,8 @@ enum Decision {
         place: usize,
         states: usize,
     },
-    /// In flight on these units, with the subsets that stand for a torn one.
+    /// A durable write, or a batch in pieces, in flight on these units, and the subsets that stand
+    /// for a torn one.
     Write {
         places: Vec<usize>,
         torn: Vec<Vec<bool>>,

@@ -131,7 +131,7 @@ impl Medium for SimMedium {
             }
             return Err(fault.error().into());
         }
-        // Others may rely on them too early.
+        // Others see the bytes before they are durable, and may rely on them too early.
         let mut shared = self.let_others_run(shared);
         shared.report(self.holder, Asker::DurableWrite)?;
         shared.log(self.holder, EventKind::Persisted { write, offset, len: visible }, Vec::new());

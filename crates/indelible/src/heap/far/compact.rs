@@ -64,7 +64,7 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
-    /// Of an array only the first value is described.
+    /// In words beside described values: of an array only the first value is described.
     pub(super) beside: HashSet<u32>,
 }
 

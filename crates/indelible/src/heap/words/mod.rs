@@ -30,7 +30,8 @@ pub(crate) trait Words {
 
     fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause>;
 
-    /// Without relying on it; 0 beyond the end.
+    /// The word in memory now, with the transaction's own changes, which does not rely on it; 0
+    /// beyond the end.
     fn peek(&self, offset: u64) -> u64;
 }
 

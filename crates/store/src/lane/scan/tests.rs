@@ -50,7 +50,7 @@ fn redo_all(medium: &dyn Medium, log: &mut LaneLog) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// From read `after` on, one byte differs.
+/// From read `after` on, the byte at `at` has another value.
 struct Rotting {
     under: VolatileMedium,
     at: u64,

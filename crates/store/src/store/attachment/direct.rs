@@ -34,7 +34,7 @@ impl Writer {
         expect_plain(&self.object, "direct writes", "psync them")?;
         self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
-        // From here on the extent becomes no base.
+        // Once announced, the extent does not become a base.
         self.announce(changing, Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
 

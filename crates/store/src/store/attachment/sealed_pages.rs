@@ -283,7 +283,7 @@ impl SealedPages {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);
             let done = read();
-            // This waits for a psync, which may need the tree.
+            // This waits for a psync, which may wait for the tree.
             match (&self.live, seen) {
                 (Some(live), Some(seen))
                     if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}

@@ -32,7 +32,7 @@ use std::time::Instant;
 struct State {
     lane: LaneState,
     changing: usize,
-    /// Without any, no wake-up.
+    /// Without any, no system call wakes.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,

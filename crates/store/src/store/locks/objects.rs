@@ -30,7 +30,8 @@ impl ObjectLocks {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// One holder, and the others.
+    /// One holder, and the others. The table names writers of this pid namespace, locks in `table`
+    /// name readers.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,

@@ -75,7 +75,7 @@ impl Store {
         }
     }
 
-    /// In order, against mutual waits.
+    /// In order, so that callers do not wait for each other.
     fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
         let mut lanes = self.view(|table| {
             let mut lanes = Vec::new();
@@ -157,7 +157,7 @@ impl Store {
             // Given back after publication.
             Ok((Found::All(out), locks, recovered))
         };
-        // Under the table's lock.
+        // Under the table's lock, so that no process sees a reader.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

@@ -104,7 +104,7 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     wipe_spare(device, (device.len() / PAGE).saturating_sub(1) * PAGE)
 }
 
-/// One lane lets writers attach to a full pool. Nothing counts before the superblock.
+/// One lane lets writers attach to a full pool. In place: nothing counts before the superblock.
 fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     let (device, len) = (&*store.device, store.len);
     let chunk = 64 * PAGE;

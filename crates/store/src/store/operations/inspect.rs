@@ -170,7 +170,7 @@ impl Store {
         let abandoned = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
         let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
-        // It is current.
+        // A detached object's line is current.
         let settled = held.is_none() && !object.is_bound();
         let now = match object.progress(self.seed) {
             Ok(line) if settled => Standing::in_line(&line),

@@ -62,7 +62,7 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let slots = superblocks(medium)?;
     let faults = faults(&slots);
-    // Other software may write it.
+    // Other software may have written it.
     let damaged =
         |fault: &SlotFault| matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
@@ -72,7 +72,7 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let longer = Superblock { length: U64::new(len), ..before };
     write_spare(medium, &longer)?;
     write_superblocks(medium, longer, |slot| slot.fault.is_none())?;
-    // It is the pool's page now.
+    // Its page is the pool's now.
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 

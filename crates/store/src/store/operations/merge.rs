@@ -1,8 +1,8 @@
 //! Merging: an object, or a base, takes the place of its base, which nothing else needs.
 //!
-//! Its pages are copied over those in the base's extent, which becomes its own, or a shorter,
-//! lowest base's to free places of the upper extent. Both are durable before one batch of the
-//! table.
+//! Its pages are copied over those in the base's extent, which becomes its own, or those of a
+//! shorter, lowest base to free places of the upper extent. Both are durable before one batch of
+//! the table.
 //!
 //! The chain down to the pair is locked, because readers keep layers in memory. The lane's revision
 //! tells the writer.

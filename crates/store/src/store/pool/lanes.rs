@@ -128,7 +128,7 @@ impl Store {
         }
         match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Others may be half-way.
+            // Other failures may be half-way.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }

@@ -33,7 +33,7 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
-/// Others may be writing.
+/// Another process may be writing.
 const LOOKS: usize = 4;
 
 /// Rereads unusable slots: the pool may be growing.

@@ -42,7 +42,7 @@ impl OldPool {
         let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
         let mut table = overlay.changed();
         table.retain(|(page, _)| *page >= LANE_DIRECTORY && !lane.contains(page));
-        // Its batches have old slots.
+        // Its batches have slots of format 1.
         log.next_generation(medium, seed)?;
         let slots = slots(medium, seed, len)?;
         for offset in &slots {
