@@ -4,7 +4,7 @@
 
 use crate::failure::{Failure, Result, code};
 use crate::header::Header;
-use crate::host;
+use crate::host::{self, PerProcess};
 use crate::lease::Lease;
 use crate::state::{SharedView, Source, State, View, lock};
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, PoolOptions, Tracking};
@@ -35,7 +35,7 @@ pub(crate) struct Database {
     generation: u32,
 }
 
-static OPEN: Mutex<Vec<Weak<Database>>> = Mutex::new(Vec::new());
+pub(crate) static OPEN: PerProcess<Mutex<Vec<Weak<Database>>>> = PerProcess::new();
 
 fn is_plain(path: &Path) -> bool {
     let mut magic = [0; 16];
@@ -52,7 +52,7 @@ pub(crate) struct Open<'a> {
 
 impl Open<'_> {
     fn pool(&self) -> Result<(Pool, bool)> {
-        if let Some(pool) = crate::offered(self.path) {
+        if let Some(pool) = crate::offered(self.path)? {
             return Ok((pool, false));
         }
         let opened = match self.create {
@@ -87,24 +87,19 @@ impl Open<'_> {
             }
             found => drop(found?),
         }
-        let mut open = lock(&OPEN);
+        let mut open = lock(OPEN.get());
         open.retain(|database| database.strong_count() > 0);
-        let generation = host::generation();
-        // A forked child shares none with its parent.
         let same = |database: &Arc<Database>| {
-            database.generation == generation
-                && database.pool.id() == pool.id()
-                && database.name == self.object
-                && database.lock().check().is_ok()
+            database.pool.id() == pool.id() && database.name == self.object && database.lock().check().is_ok()
         };
         if let Some(database) = open.iter().filter_map(Weak::upgrade).find(same) {
             return Ok(database);
         }
         let name = self.object.to_owned();
         let grows =
-            (self.size.is_none() && !read_only && crate::offered(self.path).is_none()).then(|| pool.clone());
+            (self.size.is_none() && !read_only && crate::offered(self.path)?.is_none()).then(|| pool.clone());
         let (state, paid) = (Mutex::new(State::new(grows)), Arc::default());
-        let (lease, watcher) = (OnceLock::new(), OnceLock::new());
+        let (lease, watcher, generation) = (OnceLock::new(), OnceLock::new(), host::generation());
         let database = Arc::new(Database { pool, name, read_only, state, paid, lease, watcher, generation });
         open.push(Arc::downgrade(&database));
         Ok(database)

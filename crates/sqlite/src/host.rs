@@ -7,8 +7,9 @@
 use crate::abi::{Functions, Vfs};
 use crate::failure::Failure;
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 pub(crate) struct Host {
     pub(crate) functions: Functions,
@@ -32,6 +33,44 @@ pub(crate) extern "C" fn forked() {
 
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// A value with locks that each process has for itself: a thread that a forked child lacks may hold
+/// those of its parent for ever.
+pub(crate) struct PerProcess<T: 'static> {
+    /// Null, or an entry of the process with this number of forks. Entries are leaked.
+    entry: AtomicPtr<(u32, T)>,
+}
+
+impl<T: Default + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> PerProcess<T> {
+        PerProcess { entry: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    pub(crate) fn get(&self) -> &'static T {
+        self.get_or(|_| T::default())
+    }
+
+    /// A process that has none makes it of its parent's.
+    pub(crate) fn get_or(&self, make: impl FnOnce(Option<&'static T>) -> T) -> &'static T {
+        let last = self.entry.load(Ordering::Acquire);
+        // SAFETY: null, or an entry that was leaked.
+        let parent = match unsafe { last.as_ref() } {
+            Some((of, value)) if *of == generation() => return value,
+            of_a_parent => of_a_parent.map(|(_, value)| value),
+        };
+        let made = Box::into_raw(Box::new((generation(), make(parent))));
+        match self.entry.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: leaked from here on.
+            Ok(_) => unsafe { &(*made).1 },
+            Err(winner) => {
+                // SAFETY: from `Box::into_raw`, and no other thread has it.
+                drop(unsafe { Box::from_raw(made) });
+                // SAFETY: a leaked entry of this process.
+                unsafe { &(*winner).1 }
+            }
+        }
+    }
 }
 
 pub(crate) fn default() -> *mut Vfs {
@@ -104,4 +143,86 @@ pub(crate) unsafe extern "C" fn last_error(_: *mut Vfs, len: c_int, out: *mut c_
 pub(crate) unsafe extern "C" fn current_time_int64(_: *mut Vfs, out: *mut i64) -> c_int {
     // SAFETY: SQLite's arguments.
     unsafe { ((*default()).current_time_int64)(default(), out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::database::OPEN;
+    use crate::memory_file::named;
+    use crate::state::lock;
+    use crate::tickets::QUEUE;
+    use crate::together::{PARTS, SUPER_JOURNALS};
+    use rusqlite::{Connection, Result, ffi};
+    use std::path::Path;
+
+    fn open(folder: &Path, object: &str) -> Result<Connection> {
+        Connection::open(format!("file:{}/app.pmo?vfs=pmo&size=8M&object={object}", folder.display()))
+    }
+
+    fn is(result: &Result<()>, code: i32) -> bool {
+        result
+            .as_ref()
+            .is_err_and(|error| error.sqlite_error().is_some_and(|error| error.extended_code == code))
+    }
+
+    /// Forks a child, which ends with whether `work` was as it should be.
+    fn is_so_in_a_child(work: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child uses what this thread alone uses, and ends.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: a child that waits for ever is ended by the signal, without the parent's
+                // destructors.
+                unsafe {
+                    libc::alarm(60);
+                    libc::_exit(i32::from(!work()));
+                }
+            }
+            child => {
+                let mut status = -1;
+                // SAFETY: a place for the status of this process's child.
+                unsafe { libc::waitpid(child, &mut status, 0) };
+                status == 0
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_that_is_forked_while_locks_are_held_is_refused_and_has_its_own() {
+        // SAFETY: functions of the one SQLite that is linked.
+        let registered = unsafe {
+            crate::register(
+                ffi::sqlite3_vfs_find,
+                ffi::sqlite3_vfs_register,
+                ffi::sqlite3_uri_parameter,
+                ffi::sqlite3_log,
+                ffi::sqlite3_auto_extension,
+            )
+        };
+        registered.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let parent = open(folder.path(), "main.db").unwrap();
+        parent.execute_batch("SELECT pmo_commit('ticket'); CREATE TABLE t(x); SELECT pmo_wait()").unwrap();
+        let refused = || is(&parent.execute_batch("INSERT INTO t VALUES (1)"), ffi::SQLITE_MISUSE);
+        let own = || {
+            let own = open(folder.path(), "own.db")?;
+            let other = format!("file:{}/app.pmo?vfs=pmo&object=other.db", folder.path().display());
+            own.execute_batch(&format!(
+                "ATTACH '{other}' AS other; CREATE TABLE t(x); CREATE TABLE other.t(x);
+                 BEGIN; INSERT INTO t VALUES (1); INSERT INTO other.t VALUES (1); COMMIT;
+                 SELECT pmo_commit('ticket'); INSERT INTO t VALUES (2); SELECT pmo_wait()"
+            ))
+        };
+        let held =
+            (lock(&QUEUE.get().0), lock(OPEN.get()), lock(PARTS.get()), lock(SUPER_JOURNALS.get()), named());
+        let was_so = is_so_in_a_child(|| refused() && own().is_ok());
+        drop(held);
+        assert!(was_so);
+        let pool = indelible::Pool::open(folder.path().join("app.pmo")).unwrap();
+        crate::offer("/offered", &pool);
+        let held = lock(crate::offers());
+        let was_so = is_so_in_a_child(|| refused() && is(&own(), ffi::SQLITE_CANTOPEN));
+        drop(held);
+        assert!(was_so);
+        parent.execute_batch("INSERT INTO t VALUES (3)").unwrap();
+    }
 }

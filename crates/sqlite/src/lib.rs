@@ -56,26 +56,56 @@ mod vfs;
 pub use extension::{Refused, register, sqlite3_pmo_register_with, sqlite3_sqlitepmo_init};
 pub use plain::{CopyError, export, import};
 
+use failure::{Failure, Result, code};
+use host::PerProcess;
 use indelible::Pool;
+use state::lock;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, TryLockError};
 
-static OFFERED: Mutex<Vec<(PathBuf, Pool)>> = Mutex::new(Vec::new());
+type Offers = Mutex<Option<Vec<(PathBuf, Pool)>>>;
+
+/// `None` in a forked child that cannot know the offers of its parent.
+static OFFERED: PerProcess<Offers> = PerProcess::new();
+static ANY_OFFERED: AtomicBool = AtomicBool::new(false);
+
+fn offers() -> &'static Offers {
+    let inherit = |parent: Option<&Offers>| match parent.map(Mutex::try_lock) {
+        None => Some(Vec::new()),
+        Some(Ok(offered)) => offered.clone(),
+        Some(Err(TryLockError::Poisoned(offered))) => offered.into_inner().clone(),
+        Some(Err(TryLockError::WouldBlock)) => None,
+    };
+    OFFERED.get_or(|parent| Mutex::new(inherit(parent)))
+}
 
 /// Puts databases at `path` into this pool, which the program opened with options of its own, or on
 /// a device of its own. SQLite makes paths absolute.
 pub fn offer(path: impl AsRef<Path>, pool: &Pool) {
-    let mut offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
+    ANY_OFFERED.store(true, Ordering::Release);
+    let mut offered = lock(offers());
+    let offered = offered.get_or_insert_default();
     offered.retain(|(other, _)| other != path.as_ref());
     offered.push((path.as_ref().to_owned(), pool.clone()));
 }
 
 /// Takes an [offer] back. Databases that are open keep the pool.
 pub fn withdraw(path: impl AsRef<Path>) {
-    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| other != path.as_ref());
+    if let Some(offered) = &mut *lock(offers()) {
+        offered.retain(|(other, _)| other != path.as_ref());
+    }
 }
 
-fn offered(path: &Path) -> Option<Pool> {
-    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
-    offered.iter().find(|(other, _)| other == path).map(|(_, pool)| pool.clone())
+fn offered(path: &Path) -> Result<Option<Pool>> {
+    if !ANY_OFFERED.load(Ordering::Acquire) {
+        return Ok(None);
+    }
+    let offered = lock(offers());
+    let Some(offered) = &*offered else {
+        let text =
+            "this process was forked while another thread used the offered pools; offer it pools of its own";
+        return Err(Failure::new(code::MISUSE, text));
+    };
+    Ok(offered.iter().find(|(other, _)| other == path).map(|(_, pool)| pool.clone()))
 }

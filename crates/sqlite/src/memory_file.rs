@@ -1,13 +1,15 @@
 //! Journals: files in the memory of the process. A crash needs none, as an object takes itself back
 //! to its last psync.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::host::PerProcess;
+use crate::state::lock;
+use std::sync::{Mutex, MutexGuard};
 
 /// Names of super-journals, once for each journal in memory that has the name.
-static NAMED: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static NAMED: PerProcess<Mutex<Vec<Vec<u8>>>> = PerProcess::new();
 
-fn named() -> MutexGuard<'static, Vec<Vec<u8>>> {
-    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn named() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    lock(NAMED.get())
 }
 
 /// Whether a journal in memory names this super-journal: its database is not rolled back yet.

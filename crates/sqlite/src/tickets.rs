@@ -5,7 +5,7 @@
 
 use crate::database::Database;
 use crate::failure::{Failure, Result, code};
-use crate::host;
+use crate::host::{self, PerProcess};
 use crate::state::{State, lock};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use std::time::Duration;
 const DELAY: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
-struct Queue {
+pub(crate) struct Queue {
     owing: Vec<Weak<Database>>,
     urgent: bool,
-    /// The process whose thread pays, by its number of forks.
-    thread: Option<u32>,
+    /// Whether the thread that pays was started.
+    started: bool,
 }
 
 impl Queue {
@@ -30,8 +30,8 @@ impl Queue {
     }
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { owing: Vec::new(), urgent: false, thread: None });
-static WORK: Condvar = Condvar::new();
+/// The queue, and the condition that it has work. A forked child owes nothing of its parent's.
+pub(crate) static QUEUE: PerProcess<(Mutex<Queue>, Condvar)> = PerProcess::new();
 
 /// Commits the stores of the connection `id`; they become durable soon, and before any later
 /// commit.
@@ -48,28 +48,29 @@ pub(crate) fn owe(id: u64, database: &Arc<Database>) -> Result<()> {
 }
 
 fn enter(database: &Arc<Database>, urgent: bool) -> Result<()> {
-    let mut queue = lock(&QUEUE);
-    if queue.thread != Some(host::generation()) {
+    let (queue, work_is_there) = QUEUE.get();
+    let mut queue = lock(queue);
+    if !queue.started {
         std::thread::Builder::new()
             .name("pmo-tickets".into())
             .spawn(work)
             .map_err(|error| Failure::new(code::IOERR, format!("cannot start a thread: {error}")))?;
-        // A forked child owes nothing of its parent's.
-        (queue.thread, queue.owing) = (Some(host::generation()), Vec::new());
+        queue.started = true;
     }
     queue.add(Arc::downgrade(database));
     queue.urgent |= urgent;
-    WORK.notify_one();
+    work_is_there.notify_one();
     Ok(())
 }
 
 fn work() {
+    let (all, work_is_there) = QUEUE.get();
     loop {
-        let mut queue: MutexGuard<'_, Queue> = lock(&QUEUE);
+        let mut queue = lock(all);
         while queue.owing.is_empty() {
-            queue = WORK.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = work_is_there.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        queue = WORK
+        queue = work_is_there
             .wait_timeout_while(queue, DELAY, |queue| !queue.urgent)
             .unwrap_or_else(PoisonError::into_inner)
             .0;
@@ -78,7 +79,7 @@ fn work() {
         drop(queue);
         let later = pay(owing.iter().filter_map(Weak::upgrade).collect());
         // A connection may have entered one of them meanwhile.
-        let mut queue = lock(&QUEUE);
+        let mut queue = lock(all);
         later.into_iter().for_each(|database| queue.add(database));
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::database::Database;
 use crate::failure::Result;
+use crate::host::PerProcess;
 use crate::state::{State, Wait, lock};
 use crate::tickets;
 use std::collections::BTreeMap;
@@ -17,37 +18,37 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 #[derive(Clone)]
-struct Part {
+pub(crate) struct Part {
     id: u64,
     owner: usize,
     database: Arc<Database>,
 }
 
 /// In the order in which SQLite opened them, and in which it writes and syncs them at a commit.
-static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
+pub(crate) static PARTS: PerProcess<Mutex<Vec<Part>>> = PerProcess::new();
 
 type Files = Vec<(u64, Weak<Database>)>;
 
 /// Super-journals that SQLite opened by this VFS, until it deletes them.
-static SUPER_JOURNALS: Mutex<BTreeMap<Vec<u8>, Files>> = Mutex::new(BTreeMap::new());
+pub(crate) static SUPER_JOURNALS: PerProcess<Mutex<BTreeMap<Vec<u8>, Files>>> = PerProcess::new();
 
 pub(crate) fn enter(journal: &[u8]) {
-    let mut journals = lock(&SUPER_JOURNALS);
+    let mut journals = lock(SUPER_JOURNALS.get());
     // The rollback of a plain file may have deleted one.
     journals.retain(|name, _| Path::new(OsStr::from_bytes(name)).exists());
     journals.entry(journal.to_vec()).or_default();
 }
 
 pub(crate) fn is_entered(name: &[u8]) -> bool {
-    lock(&SUPER_JOURNALS).contains_key(name)
+    lock(SUPER_JOURNALS.get()).contains_key(name)
 }
 
 pub(crate) fn has_super_journals() -> bool {
-    !lock(&SUPER_JOURNALS).is_empty()
+    !lock(SUPER_JOURNALS.get()).is_empty()
 }
 
 pub(crate) fn join(id: u64, owner: usize, database: &Arc<Database>) {
-    let mut parts = lock(&PARTS);
+    let mut parts = lock(PARTS.get());
     match parts.iter_mut().find(|part| part.id == id) {
         Some(part) => part.owner = owner,
         None => parts.push(Part { id, owner, database: database.clone() }),
@@ -55,14 +56,14 @@ pub(crate) fn join(id: u64, owner: usize, database: &Arc<Database>) {
 }
 
 pub(crate) fn leave(id: u64) {
-    lock(&PARTS).retain(|part| part.id != id);
+    lock(PARTS.get()).retain(|part| part.id != id);
 }
 
 /// SQLite has written all of the file's transaction, which may have a super-journal. It syncs the
 /// file next, unless `synchronous=OFF`.
 pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>) {
     // One of another VFS is deleted without a call to this one.
-    let mut journals = lock(&SUPER_JOURNALS);
+    let mut journals = lock(SUPER_JOURNALS.get());
     let wait = match journal.and_then(|name| journals.get_mut(name)) {
         Some(files) => {
             files.push((id, Arc::downgrade(database)));
@@ -84,7 +85,7 @@ struct Other {
 /// The other files in this pool that the file's connection of SQLite writes.
 fn others(id: u64, database: &Database) -> Vec<Other> {
     let parts: Vec<(bool, Part)> = {
-        let parts = lock(&PARTS);
+        let parts = lock(PARTS.get());
         let Some(me) = parts.iter().position(|part| part.id == id) else { return Vec::new() };
         let other = |(at, part): &(usize, &Part)| {
             *at != me && part.owner == parts[me].owner && part.database.is_with(database)
@@ -146,7 +147,7 @@ fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
 /// SQLite deletes a super-journal, after a rollback too. If that `commits`, makes durable the
 /// stores that wait for it, one step for each pool.
 pub(crate) fn delete(journal: &[u8], commits: bool) -> Result<()> {
-    let files = lock(&SUPER_JOURNALS).get_mut(journal).map(std::mem::take).unwrap_or_default();
+    let files = lock(SUPER_JOURNALS.get()).get_mut(journal).map(std::mem::take).unwrap_or_default();
     let mut waiting: Vec<(u64, Arc<Database>)> = Vec::new();
     for (id, database) in files.iter().filter(|_| commits) {
         let waits = |database: &Arc<Database>| {
@@ -161,7 +162,7 @@ pub(crate) fn delete(journal: &[u8], commits: bool) -> Result<()> {
         psync(group)?;
         waiting = rest;
     }
-    lock(&SUPER_JOURNALS).remove(journal);
+    lock(SUPER_JOURNALS.get()).remove(journal);
     Ok(())
 }
 

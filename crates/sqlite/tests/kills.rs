@@ -1,9 +1,11 @@
-//! A writer that is killed at any moment: what it had acknowledged is there, as whole transactions.
+//! A writer that is killed at any moment beside a reader: what it had acknowledged is there, as whole
+//! transactions.
 //!
 //! `KILLS=1000` makes it a campaign.
 
 use crate::support::{integrity, number, open, place, process, work};
 use indelible_testing::Seeded;
+use rusqlite::Connection;
 use std::io::{BufRead, BufReader, Write};
 
 const MODES: [&str; 4] = ["memory", "delete", "truncate", "persist"];
@@ -51,6 +53,15 @@ fn writes() {
     }
 }
 
+/// What a reader beside the writer sees: a whole transaction, and none before `least`.
+fn look(reader: &Connection, least: i64) -> i64 {
+    let query = "SELECT n, rows, (SELECT count(*) FROM t) FROM s";
+    let state = reader.query_row(query, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]));
+    let [n, stated, rows]: [i64; 3] = state.unwrap();
+    assert!(n >= least && stated == rows, "a reader sees {n} after {least}, {rows} rows of {stated}");
+    n
+}
+
 #[test]
 fn s2_26_killed_at_any_moment_no_acknowledged_transaction_is_lost_or_torn() {
     let kills = std::env::var("KILLS").map_or(10, |text| text.parse().unwrap());
@@ -60,8 +71,9 @@ fn s2_26_killed_at_any_moment_no_acknowledged_transaction_is_lost_or_torn() {
     let main = open(&path, "main.db");
     main.execute_batch(&format!("{tables}; CREATE TABLE t(i INTEGER PRIMARY KEY, b BLOB)")).unwrap();
     drop(main);
+    let reader = open(&path, "main.db");
     let mut random = Seeded::new(55);
-    let mut all = 0;
+    let (mut all, mut seen) = (0, 0);
     for kill in 0..kills {
         let last = random.usize(0..12);
         let mut child = process("kills::writes", dir.path()).env("SEED", kill.to_string()).spawn().unwrap();
@@ -73,10 +85,12 @@ fn s2_26_killed_at_any_moment_no_acknowledged_transaction_is_lost_or_torn() {
         // Killed wherever it is by then; what it said until its death counts.
         for (at, number) in numbers.enumerate() {
             said = number;
+            seen = look(&reader, seen.max(said));
             if at == last {
                 child.kill().unwrap();
             }
         }
+        seen = look(&reader, seen);
         child.kill().unwrap();
         child.wait().unwrap();
         let (main, other) = (open(&path, "main.db"), open(&path, "other.db"));
