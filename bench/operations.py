@@ -67,6 +67,7 @@ def copies(tools, folder, rounds):
                 figures.append(((tool, operation), (seconds, seconds / base, used)))
                 for file in needless:
                     file.unlink()
+            figures.append(((tool, "backup of 4 KiB new"), one_page_more(tool, pool, folder / f"backups.{number}", base)))
         for name, figure in figures if number > 0 else ():
             found.setdefault(name, []).append(figure)
     print("| | s | times of cp | s of processors |\n|---|---|---|---|")
@@ -75,14 +76,30 @@ def copies(tools, folder, rounds):
         print(f"| {operation} ({tool}) | {columns} |")
 
 
-def objects(tools, folder, rounds):
+def one_page_more(tool, pool, backups, base):
+    """The second backup into a folder, once a page has changed."""
+    run(tool, "backup", pool, f"{backups}/", "--quiet")
+    with open("/dev/urandom", "rb") as noise:
+        page = subprocess.Popen(["head", "-c", "4096"], stdin=noise, stdout=subprocess.PIPE)
+        subprocess.run([tool, "put", pool, "random", "--offset", "100M", "--quiet"], stdin=page.stdout, check=True)
+    seconds, used, _ = run(tool, "backup", pool, f"{backups}/", "--quiet")
+    shutil.rmtree(backups)
+    return seconds, seconds / base, used
+
+
+def make_many(path):
     import indelible
 
-    path = folder / "many.pmo"
     pool = indelible.open(path, 6 << 30)
     for number in range(OBJECTS):
         pool.create(f"directory {number * 7919 % 1000:03}/object {number:06}", 4096, sparse=True)
     pool.close()
+
+
+def objects(tools, folder, rounds, made=None):
+    path = made or folder / "many.pmo"
+    if made is None:
+        make_many(path)
     commands = {
         "ls": ("ls", path),
         "ls, ten by a prefix": ("ls", path, "directory 007/object 00*"),
@@ -103,13 +120,17 @@ def main():
     parser.add_argument("what", choices=("copies", "objects"))
     parser.add_argument("--folder", type=Path, default=Path.cwd())
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--many", type=Path, help="a pool with the objects, made before")
     parser.add_argument("--pmo", action="append")
     given = parser.parse_args()
     root = Path(__file__).resolve().parent.parent
     tools = [os.path.abspath(tool) for tool in given.pmo or [root / "target/release/pmo"]]
     folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="operations."))
     try:
-        {"copies": copies, "objects": objects}[given.what](tools, folder, given.rounds)
+        if given.what == "copies":
+            copies(tools, folder, given.rounds)
+        else:
+            objects(tools, folder, given.rounds, given.many)
     finally:
         shutil.rmtree(folder)
 

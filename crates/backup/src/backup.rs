@@ -3,12 +3,12 @@
 use crate::Progress;
 use crate::encode::{Encoder, Packed, Pages};
 use crate::error::{BackupError, Result};
-use crate::format::{CHUNK, FEATURES, Hash, Header, MAGIC, PAGE, VERSION, hash, hex, pages};
-use crate::index::Index;
+use crate::format::{CHUNK, FEATURES, Header, MAGIC, PAGE, PageHash, VERSION, hash, hex, pages};
+use crate::index::{Index, Whole};
+use crate::index_file;
 use crate::source::{Choice, Held, Source};
 use crate::workers::{Buffers, in_order};
 use indelible::Pool;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,10 +39,19 @@ pub struct Summary {
     pub others: Vec<String>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(crate) struct Before<'a> {
     pub below: Option<&'a Index>,
     pub state: [u64; 3],
+    /// Gets the pages of this backup.
+    pub index: Option<&'a mut Indexed>,
+}
+
+/// The index of a backup that is being made.
+pub(crate) struct Indexed {
+    pub file: index_file::Writer,
+    /// The objects' IDs, and the backup's file, once it is written.
+    pub done: Option<(Vec<[u8; 16]>, Whole)>,
 }
 
 /// Writes a full backup of a pool, valid once this returns.
@@ -96,7 +105,7 @@ pub(crate) fn write_all(
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
     // The newest has the highest state.
     let psyncs = all().map(|(_, held)| held.attributes.psyncs).fold(0, u64::wrapping_add);
-    let Before { below, state } = before;
+    let Before { below, state, mut index } = before;
     header.state = [info.position.0, info.position.1, psyncs].max(state).map(Into::into);
     let objects = all().count();
     header.objects = (objects as u32).into();
@@ -115,9 +124,9 @@ pub(crate) fn write_all(
         starts.push(done);
         done += held.attributes.size;
     }
-    let none = BTreeMap::new();
     let pieces = all().zip(&starts).zip(0..).flat_map(|(((source, held), start), object)| {
-        let known = below.and_then(|below| below.objects.get(&held.attributes.id)).unwrap_or(&none);
+        let known =
+            below.and_then(|below| below.objects.get(&held.attributes.id)).map_or(&[][..], Vec::as_slice);
         let firsts = (0..last(held, known)).step_by(CHUNK as usize);
         firsts.map(move |first| Piece { source, held, start: *start, object, first, known })
     });
@@ -125,11 +134,15 @@ pub(crate) fn write_all(
     in_order(
         pieces,
         |piece| (piece.start + (piece.first * PAGE).min(piece.held.attributes.size), piece.pack(&buffers)),
-        |(done, packed)| {
-            if let Some((packed, bytes)) = packed? {
+        |(done, chunk)| {
+            let Done { object, live, packed } = chunk?;
+            if let Some((packed, bytes)) = packed {
                 encoder.pages(&packed)?;
                 buffers.give(packed.body);
                 kept += bytes;
+            }
+            if let Some(index) = &mut index {
+                index.file.pages(object, &live);
             }
             progress(done, size);
             Ok(())
@@ -137,7 +150,11 @@ pub(crate) fn write_all(
     )?;
     progress(done, size);
     sources.iter().try_for_each(|(_, source)| source.expect_same())?;
-    let (_, bytes) = encoder.end()?;
+    let (whole, bytes) = encoder.end()?;
+    if let Some(index) = index {
+        let ids = all().map(|(_, held)| held.attributes.id).collect();
+        index.done = Some((ids, Whole { id: *id, len: bytes.into(), whole }));
+    }
     Ok(Summary {
         path: None,
         id: hex(id),
@@ -153,8 +170,8 @@ pub(crate) fn write_all(
 }
 
 /// The end of pages that may be nonzero.
-fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
-    let known = known.last_key_value().map_or(0, |(page, _)| page + 1);
+fn last(held: &Held, known: &[PageHash]) -> u64 {
+    let known = known.last().map_or(0, |known| known.page.get() + 1);
     pages(held.attributes.published).max(known).min(held.attributes.pages())
 }
 
@@ -165,27 +182,40 @@ struct Piece<'s> {
     start: u64,
     object: u32,
     first: u64,
-    known: &'s BTreeMap<u64, Hash>,
+    /// Of the whole object.
+    known: &'s [PageHash],
+}
+
+/// A chunk.
+struct Done {
+    object: u32,
+    /// Its pages that are not zeros.
+    live: Vec<PageHash>,
+    /// Its changes, with the bytes of their pages.
+    packed: Option<(Packed, u64)>,
 }
 
 impl Piece<'_> {
-    fn pack(&self, buffers: &Buffers) -> Result<Option<(Packed, u64)>> {
+    fn pack(&self, buffers: &Buffers) -> Result<Done> {
         let Piece { source, held, object, first, known, .. } = *self;
         let count = CHUNK.min(held.attributes.pages() - first);
         let mut bytes = buffers.take((count * PAGE) as usize);
         source.read(held, first * PAGE, &mut bytes)?;
-        let (mut hashes, mut mask, mut gone, mut kept) = (Vec::new(), 0_u64, 0_u64, 0);
+        let mut known = known[known.partition_point(|known| known.page.get() < first)..].iter().peekable();
+        let (mut hashes, mut live) = (Vec::new(), Vec::with_capacity(count as usize));
+        let (mut mask, mut gone, mut kept) = (0_u64, 0_u64, 0);
         for bit in 0..count {
             let at = (bit * PAGE) as usize..((bit + 1) * PAGE) as usize;
-            let before = known.get(&(first + bit));
+            let before = known.next_if(|known| known.page.get() == first + bit);
             if bytes[at.clone()] == [0; PAGE as usize] {
                 gone |= u64::from(before.is_some()) << bit;
                 continue;
             }
-            let own = hash(&[&bytes[at.clone()]]);
+            let own = PageHash { page: (first + bit).into(), hash: hash(&[&bytes[at.clone()]]) };
+            live.push(own);
             if before != Some(&own) {
                 mask |= 1 << bit;
-                hashes.push(own);
+                hashes.push(own.hash);
                 if at.start != kept {
                     bytes.copy_within(at, kept);
                 }
@@ -195,6 +225,6 @@ impl Piece<'_> {
         let pages = Pages { object, first, held: mask, gone, hashes: &hashes, bytes: &bytes[..kept] };
         let packed = (mask | gone != 0).then(|| (pages.pack(buffers), kept as u64));
         buffers.give(bytes);
-        Ok(packed)
+        Ok(Done { object, live, packed })
     }
 }

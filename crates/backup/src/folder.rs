@@ -1,11 +1,12 @@
 //! Backups as files: named once whole and durable; a folder makes one at a time.
 
 use crate::Progress;
-use crate::backup::{Before, Summary, backup};
+use crate::backup::{Before, Indexed, Summary, backup};
 use crate::chain::{PART, SUFFIX, files, number, rank};
 use crate::error::{BackupError, Result};
 use crate::format::{BUFFER, hex};
 use crate::index::Index;
+use crate::index_file;
 use crate::interrupted;
 use crate::part::Part;
 use crate::partial::{DIRECT, FOR_OWNER, Partial};
@@ -26,8 +27,10 @@ const LOCK: &str = ".pmo-backup.lock";
 const PARTIAL: &str = "partial";
 
 /// Makes a backup in a folder, which is created if missing. It has the changes since the pool's
-/// newest backup there, after that and its bases were verified; else, or with `full`, all pages. It
-/// continues an interrupted one of the same kind: unchanged written pages are not written again.
+/// newest backup there; else, or with `full`, all pages. An index of that backup's pages tells
+/// changes while it and its bases have the lengths and the ends that they had; without an index
+/// they are verified. It continues an interrupted one of the same kind: unchanged written pages are
+/// not written again.
 ///
 /// # Errors
 /// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one
@@ -48,7 +51,7 @@ pub fn backup_into(
     let newest = own.into_iter().max_by_key(|(path, header)| rank(path, header));
     let state = newest.as_ref().map_or([0; 3], |(_, header)| header.state.map(U64::get));
     let newest = newest.map(|(path, _)| path);
-    if let Some(path) = part.clone().or(newest.filter(|_| !full)) {
+    if let Some(path) = part.clone().or(newest.clone().filter(|_| !full)) {
         match Index::read(&path) {
             Ok(index) => below = Some((path, index)),
             Err(error) => why_full = Some(error.to_string()),
@@ -57,12 +60,22 @@ pub fn backup_into(
     let path = free_name(pool, folder, SUFFIX)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let partial = folder.join(format!(".{stem}.{PARTIAL}"));
-    let before = Before { below: below.as_ref().map(|(_, index)| index), state };
+    let file = index_file::Writer::begin(folder.join(format!(".{stem}.index.{PARTIAL}")));
+    let mut index = file.map(|file| Indexed { file, done: None });
+    let before = Before { below: below.as_ref().map(|(_, index)| index), state, index: index.as_mut() };
     let mut options = File::options();
     options.write(true).create(true).truncate(true).mode(FOR_OWNER).custom_flags(DIRECT);
     let file = options.open(&partial).map_err(BackupError::file("create", &path))?;
     let made = write(pool, choice, &path, (&partial, file), before, false, progress);
     let made = made.map_err(|cause| failed(cause, &partial))?;
+    if let Some(Indexed { file, done: Some((ids, whole)) }) = index {
+        let files = below.iter().flat_map(|(_, index)| index.files.clone()).chain([whole]);
+        // Without an index, the next one reads the chain.
+        let _ = file.end(&ids, &files.collect::<Vec<_>>(), &path);
+    }
+    if let Some(before) = newest {
+        let _ = fs::remove_file(index_file::beside(&before));
+    }
     let base = below.map(|(path, _)| path);
     let resumed = part.is_some() && base == part;
     let others: BTreeSet<_> = others.iter().map(|(_, header)| hex(&header.pool)).collect();

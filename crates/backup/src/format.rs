@@ -24,6 +24,14 @@ pub const OBJECTS_MAX: u32 = 1 << 28;
 
 pub type Hash = [u8; 32];
 
+/// A page that is not zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct PageHash {
+    pub page: U64,
+    pub hash: Hash,
+}
+
 pub mod kind {
     pub const OBJECT: u32 = 1;
     pub const CHUNK: u32 = 2;

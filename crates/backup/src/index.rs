@@ -1,23 +1,49 @@
-//! The hash of every page that a backup, with its bases, restores.
+//! The hash of every page that a backup, with its bases, restores: from the file beside the
+//! backup, or from the chain, which that proves.
 
 use crate::chain::Chain;
 use crate::error::Result;
-use crate::format::{Hash, Header};
+use crate::format::{Hash, Header, PageHash};
+use crate::index_file;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Without zero pages.
 pub(crate) struct Index {
-    pub objects: HashMap<[u8; 16], BTreeMap<u64, Hash>>,
+    /// By ID, ascending.
+    pub objects: HashMap<[u8; 16], Vec<PageHash>>,
     /// The backup's header, and the whole's hash.
     pub header: Header,
+    pub whole: Hash,
+    /// The chain's files, oldest first.
+    pub files: Vec<Whole>,
+}
+
+/// A file of a chain, as long as it is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Whole {
+    pub id: [u8; 16],
+    /// Its bytes.
+    pub len: U64,
+    /// The whole's hash, which its last bytes are.
     pub whole: Hash,
 }
 
 impl Index {
-    /// Proves the whole chain.
+    /// The file beside the backup if it fits the chain, or else the chain.
     pub fn read(path: &Path) -> Result<Index> {
         let chain = Chain::open(path)?;
+        match index_file::read(path, &chain) {
+            Some(index) => Ok(index),
+            None => Self::of(&chain),
+        }
+    }
+
+    /// Proves the whole chain.
+    fn of(chain: &Chain) -> Result<Index> {
         let mut objects: HashMap<_, BTreeMap<_, _>> = HashMap::new();
         let newest = &chain.links[chain.links.len() - 1];
         let whole = chain.read(true, &mut |number, object, chunk| {
@@ -30,6 +56,13 @@ impl Index {
             }
             Ok(())
         })?;
-        Ok(Index { objects, header: newest.header, whole })
+        let listed = |pages: BTreeMap<u64, Hash>| {
+            pages.into_iter().map(|(page, hash)| PageHash { page: page.into(), hash }).collect()
+        };
+        let objects = objects.into_iter().map(|(id, pages)| (id, listed(pages))).collect();
+        let above = chain.links.iter().skip(1).map(|link| link.header.parent_hash).chain([whole]);
+        let files: Option<Vec<_>> =
+            chain.links.iter().zip(above).map(|(link, whole)| link.whole(whole)).collect();
+        Ok(Index { objects, header: newest.header, whole, files: files.unwrap_or_default() })
     }
 }

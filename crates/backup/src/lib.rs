@@ -10,7 +10,7 @@
 //! - [`clone_pool`], [`clone_rebased`]: a copy of a pool under its own ID
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,
-//! `index`, `interrupted`, `part`, `source`, `backup`, `folder`, `restore`, `clone`, `transfer`.
+//! `index`, `index_file`, `interrupted`, `part`, `source`, `backup`, `folder`, `restore`, `clone`, `transfer`.
 //! None takes part in a pool's crash safety: restored objects are the store's
 //! (`Store::revive`), and a file is valid once named.
 
@@ -25,6 +25,7 @@ mod error;
 mod folder;
 mod format;
 mod index;
+mod index_file;
 mod interrupted;
 mod part;
 mod partial;

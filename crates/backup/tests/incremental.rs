@@ -132,6 +132,7 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
         damage.iter().all(|damage| damage.path == files[0] && damage.what.contains("\"a\"")),
         "{damage:?}"
     );
+    fs::remove_file(index_of(&files[2])).unwrap();
     let full = made(&pool, &dir.path().join("b"));
     assert!(full.base.is_none() && full.why_full.unwrap().contains("damaged"));
     fs::remove_file(full.path.unwrap()).unwrap();
@@ -145,6 +146,104 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
     assert!(matches!(attempt(), Err(BackupError::BaseSwapped { .. })));
     assert!(!verify(&files[2], &mut unseen).unwrap().damage.is_empty());
     assert!(!target.exists());
+}
+
+fn index_of(backup: &Path) -> PathBuf {
+    backup.with_extension("pmoindex")
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+/// A base that is damaged in the middle shows whether the chain was read.
+#[test]
+fn an_index_spares_the_reading_of_the_chain_it_was_made_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("b");
+    let (pool, files) = chain(dir.path(), 1);
+    let count = || {
+        let ends = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        ends.filter(|path| path.extension().is_some_and(|end| end == "pmoindex")).count()
+    };
+    assert_eq!(count(), 1, "the newest backup alone has an index");
+    let index = index_of(&files[2]);
+    let (own, len) = (fs::read(&index).unwrap(), fs::read(&index).unwrap().len());
+    flip(&files[0], 3000);
+    let base = |what: &str, expected: bool| {
+        put(&pool, "a", 50_000, b"new");
+        let made = made(&pool, &folder);
+        assert_eq!((made.base.is_some(), made.why_full.is_none()), (expected, expected), "{what}");
+        fs::remove_file(made.path.as_ref().unwrap()).unwrap();
+        let _ = fs::remove_file(index_of(made.path.as_ref().unwrap()));
+        fs::write(&index, &own).unwrap();
+    };
+    base("whole", true);
+    for at in (0..len).step_by(len / 60).chain(len - 100..len) {
+        flip(&index, at);
+        base(&format!("byte {at} of {len}"), false);
+    }
+    for shorter in [0, 1, 40, len - 1] {
+        fs::write(&index, &own[..shorter]).unwrap();
+        base(&format!("{shorter} bytes"), false);
+    }
+    fs::remove_file(&index).unwrap();
+    base("without an index", false);
+    let whole = fs::read(&files[1]).unwrap();
+    fs::write(&files[1], &whole[..whole.len() - 1]).unwrap();
+    base("a base that is shorter", false);
+    fs::write(&files[1], &whole).unwrap();
+    flip(&files[1], whole.len() - 1);
+    base("a base with another end", false);
+    fs::write(&files[1], forged(&whole)).unwrap();
+    base("another base of that name", false);
+    fs::write(&files[1], &whole).unwrap();
+    base("the same base again", true);
+}
+
+/// With an index and without one, a backup has the same pages.
+#[test]
+fn an_index_has_what_its_chain_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let [with, without] = ["with", "without"].map(|name| dir.path().join(name));
+    let pool = Pool::format(dir.path().join("a.pmo"), 32 << 20).unwrap();
+    let mut rng = 7_u64;
+    let mut next = |below: u64| {
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (rng >> 33) % below
+    };
+    for name in ["a", "b", "c"] {
+        pool.create(name, 400_000).unwrap();
+    }
+    for round in 0..40_u64 {
+        for _ in 0..4 {
+            let name = ["a", "b", "c"][next(3) as usize];
+            let size = pool.stat(name).unwrap().size;
+            match next(6) {
+                0 => pool.resize(name, 4096 * (1 + next(100)), b"").unwrap(),
+                1 => {
+                    pool.destroy(name).unwrap();
+                    pool.create(name, 300_000).unwrap();
+                }
+                2 => put(&pool, name, 0, &vec![0; size as usize]),
+                _ => {
+                    let at = next(size) as usize;
+                    let len = (next(20_000) as usize + 1).min(size as usize - at);
+                    put(&pool, name, at, &noise(round, len));
+                }
+            }
+        }
+        let [one, other] = [&with, &without].map(|folder| made(&pool, folder));
+        fs::remove_file(index_of(other.path.as_ref().unwrap())).unwrap();
+        assert_eq!((one.held, one.bytes), (other.held, other.bytes), "round {round}");
+        assert_eq!(one.base.is_some(), round > 0);
+    }
+    let before = content(&pool);
+    drop(pool);
+    expect_same(&restored(&with, &dir.path().join("c.pmo")), &before);
+    expect_same(&restored(&without, &dir.path().join("c.pmo")), &before);
 }
 
 fn forged(whole: &[u8]) -> Vec<u8> {
@@ -215,6 +314,7 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let mut torn = fs::read(&full).unwrap();
     torn[3000] ^= 1;
     fs::write(&full, torn).unwrap();
+    fs::remove_file(index_of(next.path.as_ref().unwrap())).unwrap();
     let last = made(&pool, &folder);
     assert!(last.base.is_none() && last.why_full.is_some());
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, last.path.clone().unwrap());

@@ -2,9 +2,12 @@
 //! takes as long as the first time.
 
 use crate::failure::Result;
+use std::thread::{Builder, scope};
 
 /// Ends a name and each cell, which have no control characters. It sorts before all others.
 const END: u8 = 0;
+/// Lines for which another thread is not worth its beginning.
+const FEW: usize = 1024;
 
 #[derive(Default)]
 pub struct Rows {
@@ -35,10 +38,19 @@ impl Rows {
         self.lines.is_empty()
     }
 
+    /// Sorts the halves on two threads. The last sort finds two runs, and merges them.
     pub fn sort(&mut self) {
         let bytes = &self.bytes;
-        self.lines
-            .sort_unstable_by(|a, b| a.rank.cmp(&b.rank).then_with(|| bytes[a.at..].cmp(&bytes[b.at..])));
+        let order = |a: &Line, b: &Line| a.rank.cmp(&b.rank).then_with(|| bytes[a.at..].cmp(&bytes[b.at..]));
+        let (first, second) = self.lines.split_at_mut(self.lines.len() / 2);
+        if first.len() >= FEW {
+            scope(|scope| {
+                // The system may refuse a thread.
+                let _ = Builder::new().spawn_scoped(scope, || first.sort_unstable_by(order));
+                second.sort_unstable_by(order);
+            });
+        }
+        self.lines.sort_by(order);
     }
 
     pub fn reverse(&mut self) {

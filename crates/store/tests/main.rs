@@ -20,6 +20,7 @@ mod key_devices;
 mod lane_headers;
 mod latent;
 mod length;
+mod looks;
 mod media_errors;
 mod mutants;
 #[cfg(feature = "__mutants")]

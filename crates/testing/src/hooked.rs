@@ -14,6 +14,9 @@ pub trait Hook: Send + Sync {
     /// Called before a read.
     fn before_read(&self) {}
 
+    /// Called with the range of a read.
+    fn reads(&self, _: Range<u64>) {}
+
     /// Replaces [`Medium::write_durable`].
     ///
     /// # Errors
@@ -68,6 +71,7 @@ impl<H: Hook> Medium for Hooked<H> {
     }
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         self.hook.before_read();
+        self.hook.reads(offset..offset + buf.len() as u64);
         self.under.read(offset, buf)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {

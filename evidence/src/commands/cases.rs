@@ -32,6 +32,8 @@ pub(super) enum Between {
     Some(&'static str),
     /// An object is in both pools.
     Both(&'static str),
+    /// All objects are there; a superblock is still to be repaired.
+    Unrepaired,
 }
 
 const DONE: &[i32] = &[0];
@@ -104,7 +106,11 @@ pub(super) const CASES: [Case; 22] = [
         ..case("clone --rebase", &["clone", "--rebase", "./pool.pmo", "./new.pmo"], EXISTS)
     },
     case("export", &["export", "./pool.pmo", "keep", "big", "./new.pmobackup"], EXISTS),
-    Case { damaged: true, ..case("repair", &["repair", "./pool.pmo"], DONE) },
+    Case {
+        damaged: true,
+        between: Some((Between::Unrepaired, &["repair", "./pool.pmo"])),
+        ..case("repair", &["repair", "./pool.pmo"], DONE)
+    },
 ];
 
 const OBJECTS: [(&str, usize); 5] =

@@ -223,6 +223,7 @@ impl Kill<'_> {
         let (killed, left) = judged.inspect_err(|_| {
             let kept = folder().join(format!("commands-{}", self.name().replace([',', ' '], "-")));
             let _ = fs::remove_dir_all(&kept);
+            let _ = fs::create_dir_all(folder());
             let _ = Command::new("cp").arg("-a").arg(place.path()).arg(&kept).status();
             eprintln!("the folder: {}", kept.display());
         })?;
@@ -279,7 +280,7 @@ impl Kill<'_> {
     fn judge(&self, place: &Path, killed: bool) -> Result<&'static str> {
         let Scene { case, before, after, .. } = self.scene;
         let here = look(place)?;
-        let is = |state: &State| here.files == state.files;
+        let is = |state: &State| here.has_the_pools_of(state);
         let (left, codes, again) = if is(after) {
             ("left: the state after", case.again, case.words)
         } else if killed && is(before) {
@@ -300,6 +301,9 @@ impl Kill<'_> {
                 {
                     expect(case.words, place, &[7])?;
                     ("left: an object in both pools", &[0][..], words)
+                }
+                Some((Between::Unrepaired, words)) if here.is_unrepaired(after) => {
+                    ("left: a superblock to repair", &[0][..], words)
                 }
                 _ => bail!("another state:\n{here:?}\nbefore:\n{before:?}\nafter:\n{after:?}"),
             }

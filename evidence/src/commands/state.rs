@@ -2,8 +2,9 @@
 
 use crate::kills::check_pool;
 use anyhow::{Context, Result, bail, ensure};
-use indelible::{ErrorKind, Pool, Stat};
+use indelible::{ErrorKind, Pool, PoolOptions, Severity, Stat, check};
 use indelible_backup::{RestoreOptions, restore, verify};
+use indelible_store::error::Part;
 use indelible_store::table::Key;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +19,15 @@ type Objects = BTreeMap<String, (String, u64)>;
 pub(super) struct State {
     /// By path. `None`: a pool without its superblock.
     pub(super) files: BTreeMap<String, Option<Objects>>,
+    /// Pools with a damaged copy of their superblock, which serves no reader and is repaired.
+    unrepaired: BTreeSet<String>,
     /// Other files.
     pub(super) left: BTreeSet<String>,
 }
 
 impl State {
     pub(super) fn of(folder: &Path) -> Result<State> {
-        let mut state = State { files: BTreeMap::new(), left: BTreeSet::new() };
+        let mut state = State::default();
         state.add(folder, "")?;
         Ok(state)
     }
@@ -37,13 +40,20 @@ impl State {
             let what = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
             match what {
                 _ if path.is_dir() => self.add(&path, &format!("{named}/"))?,
-                "pmo" => _ = self.files.insert(named.clone(), pool(&path).context(named)?),
+                "pmo" => {
+                    let spared = Pool::open(&path).is_ok() && lacks_a_superblock(&path)?;
+                    let objects = pool(&path, spared).with_context(|| named.clone())?;
+                    if spared {
+                        self.unrepaired.insert(named.clone());
+                    }
+                    self.files.insert(named, objects);
+                }
                 "pmobackup" if !name.starts_with('.') => {
                     let objects = backup(&path).with_context(|| named.clone())?;
                     self.files.insert(named, Some(objects));
                 }
-                // A lock file stays.
-                "lock" => {}
+                // A lock file stays; an index is of no backup or of one that is compared.
+                "lock" | "pmoindex" => {}
                 _ => _ = self.left.insert(named),
             }
         }
@@ -55,6 +65,16 @@ impl State {
         let last = self.files.iter().rfind(|(name, _)| name.starts_with(folder));
         last.is_some_and(|(_, last)| Some(last) == self.files.get(pool))
             && self.left.iter().all(|name| name.ends_with(".pmopart"))
+    }
+
+    /// Whether all but the other files is the same.
+    pub(super) fn has_the_pools_of(&self, state: &State) -> bool {
+        self.files == state.files && self.unrepaired == state.unrepaired
+    }
+
+    /// Whether all is there, and only superblocks are still to be repaired.
+    pub(super) fn is_unrepaired(&self, after: &State) -> bool {
+        !self.unrepaired.is_empty() && self.files == after.files && self.left == after.left
     }
 
     /// Whether the killed command left this between `before` and `after`, by its rule for objects.
@@ -79,13 +99,20 @@ impl State {
     }
 }
 
-/// Checks a pool, and reads all of it; `None` if it has no superblock.
-fn pool(path: &Path) -> Result<Option<Objects>> {
+/// Whether that is all that a check finds.
+fn lacks_a_superblock(path: &Path) -> Result<bool> {
+    let report = check(path, &PoolOptions::new(), &mut |_, _| {})?;
+    let mut found = report.findings.iter().filter(|finding| finding.severity > Severity::Note).peekable();
+    Ok(found.peek().is_some() && found.all(|finding| finding.part == Part::Superblock))
+}
+
+/// Checks a pool, unless it is spared, and reads all of it; `None` if it has no superblock.
+fn pool(path: &Path, spared: bool) -> Result<Option<Objects>> {
     let pool = match Pool::open(path) {
         Err(error) if error.kind() == ErrorKind::NotAPool => return Ok(None),
         pool => pool?,
     };
-    if let Err(trouble) = check_pool(path, false) {
+    if !spared && let Err(trouble) = check_pool(path, false) {
         bail!("{trouble:?}");
     }
     let length = pool.info()?.length;
@@ -102,7 +129,7 @@ fn pool(path: &Path) -> Result<Option<Objects>> {
         let properties = format!("{size} {class:?} {read_only} {snapshot} {position_independent}");
         objects.insert(stat.name, (properties, hasher.finish()));
     }
-    if let Err(trouble) = check_pool(path, true) {
+    if !spared && let Err(trouble) = check_pool(path, true) {
         bail!("{trouble:?}");
     }
     Ok(Some(objects))
@@ -114,6 +141,6 @@ fn backup(path: &Path) -> Result<Objects> {
     ensure!(verified.damage.is_empty(), "damage: {:?}", verified.damage);
     let elsewhere = tempfile::tempdir()?;
     let to = elsewhere.path().join("restored.pmo");
-    restore(path, &to, &RestoreOptions::default(), &indelible::PoolOptions::new(), &mut |_, _| {})?;
-    pool(&to)?.context("the restored pool has no superblock")
+    restore(path, &to, &RestoreOptions::default(), &PoolOptions::new(), &mut |_, _| {})?;
+    pool(&to, false)?.context("the restored pool has no superblock")
 }

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 /// Back up a pool, while it is in use
 ///
 /// All objects but volatile ones are kept as of one moment, each as its last psync left it. A
-/// folder gets the changes since the newest backup of this pool there; that one, and those that it
-/// rests on, are read and verified first, and if they are not intact, the new one is full. A file,
-/// or `-` for standard output, gets a full backup.
+/// folder gets the changes since the newest backup of this pool there, by the index beside it;
+/// without one, or if a file that it rests on has changed, the chain is read and verified first, and
+/// if it is not intact, the new one is full. `pmo verify` reads every byte. A file, or `-` for
+/// standard output, gets a full backup.
 ///
 /// An object that no process writes is held while it is copied: a process that wants to write it
 /// waits as long as its `--wait` says. Objects that processes are writing are kept as snapshots,

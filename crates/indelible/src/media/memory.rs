@@ -208,6 +208,16 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn write_once(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        if self.read_only || self.backing != Backing::File {
+            return self.write(offset, bytes);
+        }
+        // A store to a page that no write has filled makes the kernel zero it before.
+        space::check(offset, bytes.len() as u64, self.len())?;
+        let fd = live(&self.fd)?;
+        space::write_all(bytes, offset, |bytes, at| rustix::io::pwrite(fd, bytes, at)).map_err(space::failed)
+    }
+
     fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
         let source = self.at(from, len as u64)?;
         if !self.mappings.newest().is_known(from, len as u64) {

@@ -1,6 +1,7 @@
 use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::error::StoreError;
+use indelible_store::store::Listed;
 use std::sync::Arc;
 
 pub(super) const PIECE: usize = 1024;
@@ -11,7 +12,7 @@ type Wanted = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 pub struct List {
     pool: Pool,
     wanted: Option<Wanted>,
-    entries: Option<Vec<u64>>,
+    entries: Option<Vec<Listed>>,
     piece: std::vec::IntoIter<Option<Result<Stat, StoreError>>>,
 }
 
@@ -71,7 +72,7 @@ impl List {
     }
 
     /// The entries that are not read, the next one last.
-    fn entries(&mut self) -> Result<&mut Vec<u64>, StoreError> {
+    fn entries(&mut self) -> Result<&mut Vec<Listed>, StoreError> {
         if self.entries.is_none() {
             let mut all = self.pool.inner.store.entries()?;
             all.reverse();

@@ -5,6 +5,7 @@
 use super::list::PIECE;
 use super::{Pool, Stat};
 use crate::error::Result;
+use indelible_store::store::Listed;
 
 #[derive(Clone, Copy)]
 struct Item {
@@ -84,7 +85,7 @@ impl Selection {
     }
 
     fn read(&self, items: &[Item]) -> Vec<Result<Stat>> {
-        let entries: Vec<u64> = items.iter().map(|item| item.entry).collect();
+        let entries: Vec<_> = items.iter().map(|item| Listed { offset: item.entry, hash: 0 }).collect();
         let found = match self.pool.inner.store.statuses(&entries, None, Stat::made) {
             Ok(found) => found,
             Err(cause) => return vec![Err(self.pool.error("list", cause))],

@@ -119,6 +119,9 @@ impl Medium for Epoch {
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.change(|device| device.stream(offset, bytes))
     }
+    fn write_once(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.change(|device| device.write_once(offset, bytes))
+    }
     fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
         self.change(|device| device.copy(from, to, len))
     }

@@ -80,6 +80,11 @@ pub trait Medium: Send + Sync {
         self.write(offset, bytes)
     }
 
+    /// [`write`](Medium::write) of bytes that are not read or written again soon.
+    fn write_once(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        self.write(offset, bytes)
+    }
+
     /// Copies at most a page from `from` to `to`; the ranges are disjoint.
     ///
     /// # Errors

@@ -9,7 +9,9 @@
 //!    process.
 //! 6. A read-only store changes and locks nothing: it works on an overlay with the lane caught up,
 //!    and its findings count only if the lane is the same afterwards. Until then the table's pages
-//!    change only by applied batches, which the overlay has too.
+//!    change only by applied batches, which the overlay has too. The overlay serves later looks while
+//!    the lane ends where it did: the progress lines in it are final, or of bound objects, whose
+//!    lines are read from the medium.
 //! 7. Reads count once the system, asked after them, reports no failed write-back.
 //! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
 //!    durable and redone as by a new process.
@@ -60,6 +62,15 @@ pub(in crate::store) struct Table {
     pub(in crate::store) patience: Arc<Patience>,
     turns: Mutex<Turns>,
     given_back: Condvar,
+    /// In a read-only store.
+    caught_up: Mutex<Option<CaughtUp>>,
+}
+
+/// The table as of an end of its lane.
+#[derive(Clone)]
+struct CaughtUp {
+    pages: Arc<Overlay>,
+    log: LaneLog,
 }
 
 struct Turns {
@@ -85,6 +96,7 @@ impl Table {
             patience: Arc::default(),
             turns: Mutex::new(turns),
             given_back: Condvar::new(),
+            caught_up: Mutex::default(),
         }
     }
 
@@ -160,12 +172,7 @@ impl Table {
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
     ) -> Result<(R, LaneLog)> {
         if self.read_only {
-            return unlocked(&*self.device, self.seed, Deadline::after(self.patience.get()), || {
-                let overlay = Overlay::new(self.device.clone());
-                let mut log = read_table_log(&overlay, self.seed)?;
-                catch_up(&overlay, self.seed, &mut log, false)?;
-                Ok((look(&TableTransaction::begin(&overlay, self.seed, self.len)?)?, log))
-            });
+            return self.view_unlocked(look);
         }
         let mut held = self.hold_table()?;
         let Known { epoch, log } = held.catch_up()?;
@@ -173,6 +180,45 @@ impl Table {
             look(&TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
         })?;
         Ok((seen, log))
+    }
+
+    fn view_unlocked<R>(
+        &self,
+        mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
+    ) -> Result<(R, LaneLog)> {
+        let mut look = |seen: &CaughtUp| look(&TableTransaction::begin(&*seen.pages, self.seed, self.len)?);
+        let kept = lock(&self.caught_up).clone();
+        if let Some(seen) = kept {
+            self.device.verify()?;
+            if self.ends_at(&seen.log) {
+                let found = look(&seen);
+                self.device.verify()?;
+                if Mutant::ReadUnchecked.is_on() || self.ends_at(&seen.log) {
+                    return found.map(|found| (found, seen.log));
+                }
+            }
+        }
+        let deadline = Deadline::after(self.patience.get());
+        let (found, seen) = unlocked(&*self.device, self.seed, deadline, || {
+            let pages = Arc::new(Overlay::new(self.device.clone()));
+            let mut log = read_table_log(&*pages, self.seed)?;
+            catch_up(&*pages, self.seed, &mut log, false)?;
+            let seen = CaughtUp { pages, log };
+            Ok((look(&seen)?, seen))
+        })?;
+        let log = seen.log;
+        *lock(&self.caught_up) = Some(seen);
+        Ok((found, log))
+    }
+
+    /// Whether the table's lane still ends there. The generation is read last: a checkpoint
+    /// overwrites batches.
+    fn ends_at(&self, end: &LaneLog) -> bool {
+        let (device, mut now) = (&*self.device, *end);
+        fence(Ordering::Acquire);
+        let scanned = scan(device, self.seed, &mut now, &mut |_| Ok(()));
+        fence(Ordering::Acquire);
+        scanned.is_ok() && now == *end && end.is_current(device, self.seed).is_ok_and(|current| current)
     }
 
     /// Whether the table is certainly as it was at the lane's end `end`; without lock or, in

@@ -2,7 +2,7 @@
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::{FREE_MAGIC, SIZE, Slot};
+use crate::format::entry::{Entry, FREE_MAGIC, SIZE, Slot};
 use crate::format::{DATA, PAGE};
 use crate::medium::MediumError;
 use crate::space::TableTransaction;
@@ -47,6 +47,23 @@ impl TableTransaction<'_> {
     /// # Errors
     /// Those of `visit`.
     pub fn slots(&self, offsets: &[u64], visit: &mut dyn FnMut(u64, SlotFound) -> Result<()>) -> Result<()> {
+        self.slots_unless(offsets, &|_, _| false, &mut |offset, found| match found {
+            Some(found) => visit(offset, found),
+            None => Ok(()),
+        })
+    }
+
+    /// As [`slots`](Self::slots), but the `n`th slot is not judged (`None`) if `skips(n, entry)`
+    /// says so of its unproved entry.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn slots_unless(
+        &self,
+        offsets: &[u64],
+        skips: &dyn Fn(usize, &Entry) -> bool,
+        visit: &mut dyn FnMut(u64, Option<SlotFound>) -> Result<()>,
+    ) -> Result<()> {
         let (mut buffer, mut rest) = (Vec::new(), offsets);
         while let Some(first) = rest.first() {
             let start = first / PAGE * PAGE;
@@ -59,15 +76,17 @@ impl TableTransaction<'_> {
                 end = if fits { end.max(page + PAGE) } else { end };
                 fits
             });
+            let number = offsets.len() - rest.len();
             let (together, later) = rest.split_at(near.count().max(1));
             rest = later;
             buffer.resize((end - start) as usize, 0);
             let alone = together.len() == 1 || self.pages().medium().read(start, &mut buffer).is_err();
-            for &offset in together {
+            for (number, &offset) in (number..).zip(together) {
                 let bytes = buffer.get((offset - start) as usize..).filter(|_| !alone);
-                let found = match bytes.and_then(|bytes| Slot::read_from_prefix(bytes).ok()) {
-                    Some((slot, _)) => slot_at(Ok(slot), self.seed(), offset, self.pool_len()),
-                    None => self.slot(offset),
+                let found = match bytes.and_then(|bytes| Slot::ref_from_prefix(bytes).ok()) {
+                    Some((slot, _)) if skips(number, &slot.entry) => None,
+                    Some((slot, _)) => Some(slot_at(Ok(*slot), self.seed(), offset, self.pool_len())),
+                    None => Some(self.slot(offset)),
                 };
                 visit(offset, found)?;
             }

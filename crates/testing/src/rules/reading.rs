@@ -30,12 +30,20 @@ pub(super) fn nodes_kept_although_another_process_changed_them() -> Verdict {
 }
 
 pub(super) fn read_unchecked() -> Verdict {
+    read_beside_a_change(false)?;
+    read_beside_a_change(true)
+}
+
+fn read_beside_a_change(again: bool) -> Verdict {
     for point in 0.. {
         let medium = formatted(2 << 20, CONFIG);
         let store = open(&medium, 1);
         create(&store, "a", 1);
         let hooked = Hooked::new(Arc::new(medium.read_only_handle()), BeforeRead::default());
         let reader = Store::open(hooked.clone(), process(2)).unwrap();
+        if again {
+            reader.list((0, 0), 10).map_err(|error| error.to_string())?;
+        }
         hooked.plan(point, move || {
             store.destroy("a", KEY).unwrap();
             create(&store, "b", 300_000);

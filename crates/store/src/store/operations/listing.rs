@@ -3,26 +3,40 @@
 
 use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};
-use crate::format::entry::FLAG_HIDDEN;
+use crate::format::entry::{Entry, FLAG_HIDDEN, MAGIC};
+use crate::format::node::Slot;
 use crate::format::root::TreeId;
 use crate::medium::LockKey;
 use crate::space::TableTransaction;
 use crate::store::pool::Store;
-use crate::table::{Located, SlotFound};
+use crate::table::{Located, SlotFound, name_hash};
+
+/// An object's entry, as the tree of names has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// Offset of the entry.
+    pub offset: u64,
+    /// Hash of its name.
+    pub hash: u64,
+}
+
+/// Tells by a name whether an object is meant.
+pub type Wanted<'w> = &'w dyn Fn(&str) -> bool;
 
 impl Store {
-    /// Offsets of the objects' entries, ascending.
+    /// The objects' entries, ascending by offset.
     ///
     /// # Errors
     /// The table of names cannot be read.
-    pub fn entries(&self) -> Result<Vec<u64>> {
+    pub fn entries(&self) -> Result<Vec<Listed>> {
         self.view(|table| {
             let count = table.root.trees[TreeId::Names as usize].count.get();
             // A damaged root may count more than there are.
             let mut all = Vec::with_capacity(count.min(1 << 24) as usize);
             table.walk(TreeId::Names, &mut |_, level, slots| {
                 if level == 0 {
-                    all.extend(slots.iter().map(|slot| slot.value.get()));
+                    let listed = |slot: &Slot| Listed { offset: slot.value.get(), hash: slot.key().0 };
+                    all.extend(slots.iter().map(listed));
                 }
                 Ok(())
             })?;
@@ -32,17 +46,18 @@ impl Store {
     }
 
     /// Applies `show` to the objects at these entries; one result each: `None` if destroyed
-    /// meanwhile or not `wanted`, an error if damaged or unreadable.
+    /// meanwhile or not `wanted`, an error if damaged or unreadable. An unwanted object's name is
+    /// proved by its hash in the tree, and nothing else of it is read.
     ///
     /// # Errors
     /// The table cannot be read.
     pub fn statuses<T>(
         &self,
-        entries: &[u64],
-        wanted: Option<&dyn Fn(&str) -> bool>,
+        entries: &[Listed],
+        wanted: Option<Wanted<'_>>,
         show: impl Fn(&Located, &Status) -> T,
     ) -> Result<Vec<Option<Result<T>>>> {
-        self.each_entry(entries, |table, looked, object| {
+        self.each_entry(entries, wanted, |table, looked, object| {
             if wanted.is_some_and(|wanted| !wanted(&object.entry.name())) {
                 return None;
             }
@@ -54,26 +69,33 @@ impl Store {
     ///
     /// # Errors
     /// The table cannot be read.
-    pub fn objects<T>(&self, entries: &[u64], show: impl Fn(&Located) -> Option<T>) -> Result<Vec<T>> {
-        let all = self.each_entry(entries, |_, _, object| show(object).map(Ok))?;
+    pub fn objects<T>(&self, entries: &[Listed], show: impl Fn(&Located) -> Option<T>) -> Result<Vec<T>> {
+        let all = self.each_entry(entries, None, |_, _, object| show(object).map(Ok))?;
         Ok(all.into_iter().flatten().filter_map(Result::ok).collect())
     }
 
     fn each_entry<T>(
         &self,
-        entries: &[u64],
+        entries: &[Listed],
+        wanted: Option<Wanted<'_>>,
         show: impl Fn(&TableTransaction<'_>, &mut Looked, &Located) -> Option<Result<T>>,
     ) -> Result<Vec<Option<Result<T>>>> {
+        let offsets: Vec<u64> = entries.iter().map(|entry| entry.offset).collect();
         self.view(|table| {
-            let mut looked = self.look_for_locks(entries)?;
+            let skips = |nth: usize, entry: &Entry| {
+                wanted.is_some_and(|wanted| {
+                    is_called(table.seed(), entry, entries[nth].hash, |name| !wanted(name))
+                })
+            };
+            let mut looked = self.look_for_locks(&offsets)?;
             let mut all = Vec::with_capacity(entries.len());
-            table.slots(entries, &mut |offset, found| {
+            table.slots_unless(&offsets, &skips, &mut |offset, found| {
                 all.push(match found {
-                    SlotFound::Used(object) if object.entry.has(FLAG_HIDDEN) => None,
-                    SlotFound::Used(object) => show(table, &mut looked, &object),
-                    SlotFound::Free => None,
-                    SlotFound::Damaged => Some(Err(StoreError::damaged(Part::Entry, offset))),
-                    SlotFound::Unreadable(error) => Some(Err(error.into())),
+                    Some(SlotFound::Used(object)) if object.entry.has(FLAG_HIDDEN) => None,
+                    Some(SlotFound::Used(object)) => show(table, &mut looked, &object),
+                    Some(SlotFound::Damaged) => Some(Err(StoreError::damaged(Part::Entry, offset))),
+                    Some(SlotFound::Unreadable(error)) => Some(Err(error.into())),
+                    Some(SlotFound::Free) | None => None,
                 });
                 Ok(())
             })?;
@@ -89,4 +111,11 @@ impl Store {
         let locked = self.device.may_have_locks(LockKey::Object(from), LockKey::Object(to))?;
         Ok(Looked::unlocked((!locked).then_some(from..=to)))
     }
+}
+
+/// Whether an unproved entry has a name with this hash, which `fits`.
+fn is_called(seed: u64, entry: &Entry, hash: u64, fits: impl FnOnce(&str) -> bool) -> bool {
+    let name = entry.name_bytes();
+    entry.magic.get() == MAGIC
+        && std::str::from_utf8(name).is_ok_and(|name| name_hash(seed, name) == hash && fits(name))
 }

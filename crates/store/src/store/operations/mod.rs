@@ -29,9 +29,11 @@ pub use diff::Difference;
 pub use format::FormatOptions;
 pub use hash::content_id;
 pub use inspect::{BatchDump, LaneDump, Status, StoreInfo};
+pub use listing::{Listed, Wanted};
 pub use lives::Life;
 pub use moving::Leaving;
 pub use objects::Listing;
 pub use revive::{Attributes, Revived, Unpublished};
+
 pub use standings::Logged;
 pub use window::{Window, likely_use};

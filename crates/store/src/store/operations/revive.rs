@@ -5,7 +5,9 @@ use super::hash::hash_pieces;
 use super::window::{ANY, Window};
 use crate::entropy::{now, random_id};
 use crate::error::{Part, Result, SealError, StoreError};
-use crate::format::entry::{Entry, FLAG_BASE, FLAG_CONTENT, FLAG_FOREIGN, FLAG_SEALED, FLAG_VOLATILE};
+use crate::format::entry::{
+    Entry, FLAG_BASE, FLAG_CONTENT, FLAG_FOREIGN, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
+};
 use crate::format::seal::Shape;
 use crate::format::{PAGE, pages_for};
 use crate::medium::{LockMode, Medium};
@@ -256,8 +258,10 @@ impl Revived {
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let at = self.object.entry.primary_offset() + offset;
         let medium = self.store.latch.enter();
-        medium.reserve(at, bytes.len() as u64)?;
-        Ok(medium.write(at, bytes)?)
+        if self.object.entry.has(FLAG_SPARSE) {
+            medium.reserve(at, bytes.len() as u64)?;
+        }
+        Ok(medium.write_once(at, bytes)?)
     }
 
     /// Starts the write-back of a range, so that `publish` waits less.
