@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+/// Builds the package.
+pub(crate) const MATURIN: &str = "maturin>=1.9.4,<2";
+
 const PACKAGES: [&str; 6] =
-    ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
+    [MATURIN, "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
 /// Supported libraries: tests report missing ones.
 const OPTIONAL: [&str; 9] = [
@@ -61,6 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
                 "bench/dicts.py",
                 "bench/cuts.py",
                 "bench/checkpoints.py",
+                "bench/changes.py",
                 "../../examples/python/training.py",
                 "../../examples/python/simulation.py",
                 "../../examples/python/jobs.py",

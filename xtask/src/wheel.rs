@@ -5,14 +5,14 @@
 //! an environment without the project, where its programs run.
 
 use crate::command::{Result, output, target};
-use crate::python::{Environment, folder, succeeds};
+use crate::python::{Environment, MATURIN, folder, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oldest supported C library: version 2.28, of 2018.
 const PLATFORM: &str = "manylinux_2_28";
 
-const PACKAGES: [&str; 3] = ["maturin>=1.9.4,<2", "ziglang>=0.13", "auditwheel>=6"];
+const PACKAGES: [&str; 3] = [MATURIN, "ziglang>=0.13", "auditwheel>=6"];
 
 const MEMBERS: [&str; 7] = [
     "indelible/__init__.py",
@@ -45,17 +45,18 @@ pub(crate) fn run(out: Option<&Path>) -> Result {
     if !succeeds("a wheel", &mut build) {
         return Err("the wheel cannot be built".into());
     }
-    let wheel = newest(&out).ok_or_else(|| format!("there is no wheel in {}", out.display()))?;
+    let wheel = newest(&out, "whl").ok_or_else(|| format!("there is no wheel in {}", out.display()))?;
     look_into(&environment, &wheel)?;
     attempt(&wheel)?;
     println!("\n{}", wheel.display());
     Ok(())
 }
 
-fn newest(folder: &Path) -> Option<PathBuf> {
+/// The newest file in a folder whose name ends so.
+pub(crate) fn newest(folder: &Path, end: &str) -> Option<PathBuf> {
     let all = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let wheels = all.filter(|path| path.extension().is_some_and(|end| end == "whl"));
-    wheels.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
+    let fitting = all.filter(|path| path.extension().is_some_and(|extension| extension == end));
+    fitting.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
 }
 
 fn look_into(environment: &Environment, wheel: &Path) -> Result {
@@ -85,7 +86,12 @@ fn attempt(wheel: &Path) -> Result {
     if !succeeds("the wheel", install.arg(wheel)) {
         return Err("the wheel cannot be installed".into());
     }
-    let pool = target().join("wheel-trial.pmo");
+    works(&environment)
+}
+
+/// Runs a program and the command `pmo` of the package that is installed in the environment.
+pub(crate) fn works(environment: &Environment) -> Result {
+    let pool = environment.program("trial.pmo");
     let _ = std::fs::remove_file(&pool);
     let mut program = Command::new(environment.program("python"));
     program.args(["-I", "-W", "error", "-c", TRIAL]).arg(&pool);
@@ -93,7 +99,7 @@ fn attempt(wheel: &Path) -> Result {
     check.arg("check").arg(&pool);
     let used = succeeds("a program", &mut program) && succeeds("its command", &mut check);
     let _ = std::fs::remove_file(&pool);
-    if used { Ok(()) } else { Err("the wheel was installed, and does not work".into()) }
+    if used { Ok(()) } else { Err("the package was installed, and does not work".into()) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
     python crates/python/bench/checkpoints.py --folder /var/tmp
 
 Needs numpy, and safetensors if it is to be measured. Each save replaces the former one: a file is
-written
-beside it, made durable by fsync, and renamed over it, and the folder is made durable.
+written beside it, made durable by fsync, and renamed over it, and the folder is made durable. The
+memory of a save is the growth of the process's largest resident set, in a save of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +35,20 @@ def replaced(path: Path, write: Callable[[Path], object]) -> None:
         descriptor = os.open(each, os.O_RDONLY)
         os.fsync(descriptor)
         os.close(descriptor)
+
+
+def memory(work: Callable[[], object]) -> float:
+    """MiB that the process needs more while it works."""
+
+    def kib(field: str) -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(field + ":"))
+
+    # Resets VmHWM.
+    Path("/proc/self/clear_refs").write_text("5")
+    before = kib("VmRSS")
+    work()
+    return max(0, kib("VmHWM") - before) / 1024
 
 
 def main() -> None:
@@ -79,19 +93,20 @@ def main() -> None:
                     # The first round makes the files.
                     if number:
                         spent.append(time.perf_counter() - begin)
+        needs = {key: memory(save) for key, (save, _) in stores.items()}
         assert all((saved.load()[key] == array).all() for key, array in state.items())
     print(
         f"{options.mib} MiB in {options.arrays} arrays, median (least to most) of {options.rounds}"
         f" rounds, ms; {os.cpu_count()} cores; indelible {indelible.__version__}, numpy {np.__version__}\n"
     )
-    print("| | save | load | speed of save beside safetensors |\n|---|---|---|---|")
+    print("| | save | load | speed of save beside safetensors | memory of a save, MiB |\n|---|---|---|---|---|")
     base = statistics.median(times.get("safetensors", times["indelible"])[0])
     for key, (save, load) in times.items():
         said = [
             f"{statistics.median(t) * 1e3:.0f} ({min(t) * 1e3:.0f} to {max(t) * 1e3:.0f})"
             for t in (save, load)
         ]
-        print(f"| {key} | {said[0]} | {said[1]} | {base / statistics.median(save):.2f} |")
+        print(f"| {key} | {said[0]} | {said[1]} | {base / statistics.median(save):.2f} | {needs[key]:.0f} |")
 
 
 if __name__ == "__main__":

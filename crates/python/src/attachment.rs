@@ -232,20 +232,21 @@ impl Attachment {
     /// Detaches, unless a view can still reach the memory. Warns if stores are lost by it.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
-        let result = py.detach(|| {
-            let mut held = self.lock();
-            match (self.views(), held.take()) {
-                (0, Some(mut held)) => {
-                    let unsynced = held.is_unsynced();
-                    Ok(held.detach().map(|()| unsynced))
-                }
-                (0, None) => Ok(Ok(false)),
-                (views, kept) => {
-                    *held = kept;
-                    Err(views)
-                }
+        let ready = |held: &mut Option<Held>| match held {
+            Some(held) if self.views() == 0 => held.await_table(),
+            _ => Ok(()),
+        };
+        let result = patience::once_ready(py, &self.held, ready, |held| match (self.views(), held.take()) {
+            (0, Some(mut held)) => {
+                let unsynced = held.is_unsynced();
+                Ok(held.detach().map(|()| unsynced))
             }
-        });
+            (0, None) => Ok(Ok(false)),
+            (views, kept) => {
+                *held = kept;
+                Err(views)
+            }
+        })?;
         match result {
             Ok(Ok(true)) => self.warn(py),
             Ok(result) => result.map(drop).map_err(|error| exception(py, &error)),
@@ -262,23 +263,23 @@ impl Attachment {
     /// whether there was a newer one. See [`Held::refresh`].
     pub(crate) fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.check_process(py, "refresh")?;
-        let refreshed = py.detach(|| {
-            let mut held = self.open()?;
-            let now = held.take()?;
+        let refreshed = patience::locked(py, &self.held, |held| {
+            let Some(now) = held.take_if(|_| !self.closing.load(Ordering::Acquire)) else { return Ok(None) };
             let views = self.views();
             if views > 0 && !now.writable() {
                 *held = Some(now);
-                return Some(Err(views));
+                return Ok(Some(Err(views)));
             }
+            // After an error of a slice it is as it was.
             let (now, newer) = now.refresh();
             if let Some(now) = &now {
                 self.address.store(now.base().addr(), Ordering::Relaxed);
             }
             *held = now;
-            Some(Ok(newer))
-        });
+            newer.map(|newer| Some(Ok(newer)))
+        })?;
         match refreshed {
-            Some(Ok(newer)) => newer.map_err(|error| exception(py, &error)),
+            Some(Ok(newer)) => Ok(newer),
             Some(Err(views)) => Err(in_use("refresh", &self.what(), views)),
             None => Err(closed(py, "refresh", &self.what())),
         }

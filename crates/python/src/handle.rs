@@ -187,21 +187,25 @@ impl<T: Send> Handle<T> {
     }
 
     /// Has `end` end it, unless a view can still reach the memory. Closing it again does nothing.
+    /// `table` waits for what `end` needs: until then a signal's handler may raise, and it stays
+    /// open.
     pub(crate) fn close<R: Send>(
         &self,
         py: Python<'_>,
+        table: impl Fn() -> Result<()> + Send + Sync,
         end: impl FnOnce(T) -> Result<R> + Send,
     ) -> PyResult<Option<R>> {
         if !self.is_ours() {
             return Err(forked(py, "close", &self.what));
         }
-        let ended = py.detach(|| {
-            let mut open = self.lock();
-            match self.views() {
-                0 => Ok(open.take().map(end).transpose()),
-                views => Err(views),
-            }
-        });
+        let ready = |open: &mut Option<T>| match open {
+            Some(_) if self.views() == 0 => table(),
+            _ => Ok(()),
+        };
+        let ended = patience::once_ready(py, &self.open, ready, |open| match self.views() {
+            0 => Ok(open.take().map(end).transpose()),
+            views => Err(views),
+        })?;
         match ended {
             Ok(ended) => ended.map_err(|error| exception(py, &error)),
             Err(views) => Err(in_use("close", &self.what, views)),
@@ -209,8 +213,8 @@ impl<T: Send> Handle<T> {
     }
 
     /// As [`close`](Handle::close), of something that ends when it is dropped.
-    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
-        self.close(py, |open| {
+    pub(crate) fn end(&self, py: Python<'_>, table: impl Fn() -> Result<()> + Send + Sync) -> PyResult<()> {
+        self.close(py, table, |open| {
             drop(open);
             Ok(())
         })?;

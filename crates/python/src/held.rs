@@ -104,6 +104,17 @@ impl Held {
         }
     }
 
+    /// Waits for the pool's table, which a detach and a refresh need.
+    pub(crate) fn await_table(&mut self) -> Result<()> {
+        let looked = match self {
+            Held::Writer(object) => object.stat(),
+            Held::Reader(object) => object.stat(),
+            Held::Heap(heap) => heap.object().stat(),
+            Held::ReadHeap(heap) => heap.object().stat(),
+        };
+        looked.map(drop)
+    }
+
     /// Whether a detach would lose stores. If that is unknown, the caller does not warn.
     pub(crate) fn is_unsynced(&mut self) -> bool {
         let unsynced = match self {

@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "indelible._indelible")]
 pub(crate) struct Import {
     handle: Handle<indelible::Import>,
+    pool: Py<Pool>,
     /// Keeps its room from call to call.
     piece: Mutex<Vec<u8>>,
 }
@@ -21,7 +22,8 @@ impl Import {
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: &str, size: u64) -> PyResult<Self> {
         let import = pool.get().with(pool.py(), "create", |pool| pool.import(name, size))?;
-        Ok(Import { handle: Handle::new(format!("object {name:?}"), import), piece: Mutex::default() })
+        let handle = Handle::new(format!("object {name:?}"), import);
+        Ok(Import { handle, pool: pool.clone().unbind(), piece: Mutex::default() })
     }
 
     /// Appends the bytes of a buffer: a small one, since they are copied while no other thread of
@@ -38,7 +40,7 @@ impl Import {
 
     /// Makes all of it durable as one step, and an object.
     fn publish(&self, py: Python<'_>) -> PyResult<()> {
-        match self.handle.close(py, indelible::Import::publish)? {
+        match self.handle.close(py, self.pool.get().table(), indelible::Import::publish)? {
             Some(()) => Ok(()),
             None => Err(closed(py, "write", "an object that is written once")),
         }
@@ -55,6 +57,6 @@ impl Import {
         _value: Bound<'_, PyAny>,
         _traceback: Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, self.pool.get().table())
     }
 }

@@ -58,6 +58,33 @@ pub(crate) fn locked<S: Send, T: Send>(
     })
 }
 
+/// As [`locked`], for an `end` that is made once: first makes `ready`, which waits for what `end`
+/// needs, in slices. An exception of a signal's handler leaves all as it was; then `end` waits for
+/// no longer than `ready` had left.
+pub(crate) fn once_ready<S: Send, T: Send>(
+    py: Python<'_>,
+    mutex: &Mutex<S>,
+    mut ready: impl FnMut(&mut S) -> indelible::Result<()> + Send,
+    end: impl FnOnce(&mut S) -> T + Send,
+) -> PyResult<T> {
+    let (mut waited, mut end) = (Duration::ZERO, Some(end));
+    loop {
+        let ended = py.detach(|| {
+            let mut state = lock_within_a_slice(mutex)?;
+            let (is_ready, cut) = indelible::raw::in_slices(&mut waited, LOOK, || ready(&mut state));
+            if cut && is_ready.is_err() {
+                return None;
+            }
+            let end = end.take()?;
+            Some(indelible::raw::in_slices(&mut waited, Duration::MAX, || end(&mut state)).0)
+        });
+        match ended {
+            Some(ended) => return Ok(ended),
+            None => py.check_signals()?,
+        }
+    }
+}
+
 /// `None`, or an error and `true`: a wait ended early.
 fn sliced<T: Send>(
     py: Python<'_>,
@@ -72,14 +99,18 @@ fn sliced<T: Send>(
 }
 
 fn lock_within_a_slice<S>(mutex: &Mutex<S>) -> Option<MutexGuard<'_, S>> {
-    let (begin, mut pause) = (Instant::now(), Duration::from_micros(10));
+    let (mut begin, mut pause) = (None, Duration::from_micros(10));
     loop {
         match mutex.try_lock() {
             Ok(state) => return Some(state),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if begin.elapsed() >= LOOK => return None,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+            Err(TryLockError::WouldBlock) => {}
         }
+        // A clock costs as much as the lock, which is free nearly always.
+        if begin.get_or_insert_with(Instant::now).elapsed() >= LOOK {
+            return None;
+        }
+        std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(1));
     }
 }

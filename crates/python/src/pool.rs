@@ -27,7 +27,7 @@ type Compared = (Vec<(u64, u64)>, u64, u64);
 /// A pool. `indelible.Pool` adds arrays and dicts.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct Pool {
-    pool: Mutex<Option<indelible::Pool>>,
+    pub(crate) pool: Mutex<Option<indelible::Pool>>,
     path: PathBuf,
     process: u32,
     /// For the end of its `with` block.
@@ -41,9 +41,7 @@ impl Pool {
         if self.process != process::generation() {
             return Err(forked(py, operation, &what));
         }
-        // Held for the length of a copy.
-        let pool = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-        pool.ok_or_else(|| closed(py, operation, &what))
+        self.handle().ok_or_else(|| closed(py, operation, &what))
     }
 
     /// An object that `f` attaches.
@@ -422,7 +420,7 @@ impl Pool {
 
     /// Ends the use of the pool by this handle. Attached objects stay so.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        self.end(py)?;
         let lost = py.detach(|| self.kept.lose());
         lost.iter().try_for_each(|what| unsynced::warn(py, what, &Opened::default()))
     }

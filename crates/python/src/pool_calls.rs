@@ -6,10 +6,17 @@ use crate::pool::Pool;
 use crate::psync::attachment_of;
 use indelible::ErrorKind;
 use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether an error may come from an object that this process has attached.
 fn in_the_way(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Held | ErrorKind::AddressTaken)
+}
+
+/// Looks at a pool's table, when that is free. Any look will do, such as for an object that is not
+/// there.
+pub(crate) fn look(pool: &indelible::Pool) -> indelible::Result<()> {
+    pool.stat("-").map(drop)
 }
 
 impl Pool {
@@ -29,6 +36,37 @@ impl Pool {
             }
             done => done,
         })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<indelible::Pool>> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool, if it is open.
+    pub(crate) fn handle(&self) -> Option<indelible::Pool> {
+        // Held for the length of a copy.
+        self.open().clone()
+    }
+
+    /// Takes the pool out of the handle, once its table is free: ties to this process end with its
+    /// last handle, and what they kept goes.
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        let (table, none) = (self.table(), Mutex::new(()));
+        patience::once_ready(
+            py,
+            &none,
+            |()| table(),
+            |()| {
+                let pool = self.open().take();
+                drop(pool);
+            },
+        )
+    }
+
+    /// Waits for the pool's table, as long as this handle of it is open: an end needs the table.
+    pub(crate) fn table(&self) -> impl Fn() -> indelible::Result<()> + Send + Sync + use<> {
+        let pool = self.handle();
+        move || pool.as_ref().map_or(Ok(()), look)
     }
 
     /// The object of that name, if the pool's block keeps changes of it, and it `fits`.

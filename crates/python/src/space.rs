@@ -8,11 +8,14 @@ use indelible::{Far, FarEntry, FarTarget};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Objects that pointers lead through. `indelible.Space` has pointers as values of Python.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct Space {
     handle: Handle<indelible::Space>,
+    /// Of its objects: its end waits for their tables.
+    pools: Mutex<Vec<indelible::Pool>>,
 }
 
 /// The ID that "id:" and 32 hexadecimal digits stand for.
@@ -30,16 +33,28 @@ fn entry(resolver: &str, name: &str, rights: &str) -> PyResult<FarEntry> {
 
 const FOLLOW: &str = "follow a far pointer in";
 
+impl Space {
+    fn pools(&self) -> MutexGuard<'_, Vec<indelible::Pool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn uses(&self, pool: &indelible::Pool) {
+        let mut pools = self.pools();
+        if !pools.iter().any(|known| known.path() == pool.path()) {
+            pools.push(pool.clone());
+        }
+    }
+}
+
 #[pymethods]
 impl Space {
     #[new]
     #[pyo3(signature = (*pools))]
     fn new(py: Python<'_>, pools: Vec<Bound<'_, Pool>>) -> PyResult<Self> {
         let mut space = indelible::Space::new();
-        for pool in &pools {
-            space.add(&pool.get().get(py, "use")?);
-        }
-        Ok(Space { handle: Handle::new("the space".to_owned(), space) })
+        let pools: Vec<_> = pools.iter().map(|pool| pool.get().get(py, "use")).collect::<PyResult<_>>()?;
+        pools.iter().for_each(|pool| space.add(pool));
+        Ok(Space { handle: Handle::new("the space".to_owned(), space), pools: Mutex::new(pools) })
     }
 
     /// Looks for objects in a pool, too, after those that were added before.
@@ -47,6 +62,7 @@ impl Space {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
         self.handle.with(py, "add a pool to", |space| {
             space.add(&pool);
+            self.uses(&pool);
             Ok(())
         })
     }
@@ -55,7 +71,12 @@ impl Space {
     /// its ID.
     fn attach(&self, pool: &Bound<'_, Pool>, name: &str) -> PyResult<String> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "attach")?);
-        Ok(named(self.handle.with(py, "attach in", |space| space.attach(&pool, name))?))
+        let id = self.handle.with(py, "attach in", |space| {
+            let id = space.attach(&pool, name)?;
+            self.uses(&pool);
+            Ok(id)
+        })?;
+        Ok(named(id))
     }
 
     /// Attaches the object with an ID for reading, unless it is in the space: that of any of its
@@ -201,7 +222,14 @@ impl Space {
 
     /// Detaches all of its objects; stores that were not psynced are forgotten.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        let pools = self.pools().clone();
+        let table = || pools.iter().try_for_each(crate::pool_calls::look);
+        let ended = self.handle.end(py, table);
+        if ended.is_ok() {
+            self.pools().clear();
+        }
+        py.detach(|| drop(pools));
+        ended
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -3,6 +3,7 @@
 
 use crate::error::{exception, over};
 use crate::options::choice;
+use crate::patience;
 use crate::pool::Pool;
 use indelible::raw::{self, transactions as running};
 use indelible::{Class, CreateOptions, EpochBounds, Error, ErrorKind};
@@ -83,6 +84,7 @@ pub(crate) fn _set_readable_outside(
 pub(crate) struct TxAttachment {
     /// 0 once it is closed.
     address: AtomicUsize,
+    pool: Py<Pool>,
 }
 
 #[pymethods]
@@ -100,7 +102,7 @@ impl TxAttachment {
                 if with_on_demand { running::attach_with_on_demand } else { running::attach_transactional };
             attach(pool, name, key.unwrap_or_default()).map(|address| address.addr().get())
         })?;
-        Ok(TxAttachment { address: AtomicUsize::new(address) })
+        Ok(TxAttachment { address: AtomicUsize::new(address), pool: pool.clone().unbind() })
     }
 
     /// Address of the object; None once it is closed.
@@ -112,7 +114,11 @@ impl TxAttachment {
     /// Detaches, the first time. `InTransaction` leaves it open; after any other error it is
     /// closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        waits(py, || self.detach())
+        let table = self.pool.get().table();
+        // In a transaction that is an error, which needs no table.
+        let ready = |_: &mut ()| if running::is_open() { Ok(()) } else { table() };
+        let ended = patience::once_ready(py, &Mutex::new(()), ready, |_| self.detach())?;
+        ended.map_err(|error| exception(py, &error))
     }
 
     /// The address.
@@ -280,7 +286,8 @@ fn until_committed(
     let py = begun.py;
     loop {
         match body.call1((tx,)) {
-            Ok(value) if value.hasattr("__await__")? => {
+            // An attribute that is not there costs an exception.
+            Ok(value) if !value.is_none() && value.hasattr("__await__")? => {
                 if value.hasattr("close")? {
                     value.call_method0("close")?;
                 }

@@ -117,6 +117,20 @@ def test_a_log_is_had_as_what_it_is(pool: indelible.Pool) -> None:
         records(pool, "events")
 
 
+def test_a_reader_that_has_the_addresses_of_its_log_is_named(pool: indelible.Pool) -> None:
+    with pool.log("events") as log:
+        log.append(b"kept")
+    reader = indelible.open(pool.path, read_only=True).log("events", "r")
+    with pool.log("events", "r") as beside:
+        assert reader.locked and not beside.locked
+    with pytest.raises(indelible.Error, match="a reader of the log 'events', .* close it first") as told:
+        pool.log("events")
+    assert told.value.kind == "AddressTaken" and "anonymous memory" in str(told.value)
+    reader.close()
+    with pool.log("events") as log:
+        assert len(log) == 1
+
+
 def test_records_that_vanish_are_warned_of(pool: indelible.Pool) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -105,6 +105,43 @@ def test_every_index_that_needs_no_memory_is_one(pool: indelible.Pool) -> None:
                 array.transaction(lambda tx, wrong=wrong: tx[array][wrong])
 
 
+def test_single_numbers_are_stored_and_read_as_numpy_does(pool: indelible.Pool) -> None:
+    """Whatever way is taken for them: what is refused, and the bits and types of the rest."""
+    values: list[Any] = [
+        1, -1, 300, 2.5, 1e300, float("nan"), True, 1j, "x", "7", None, [1], np.ones(1), np.ones(2), np.float64(3.5),
+        np.int8(-4), np.uint64(1 << 63), np.bool_(True), np.complex64(2j), np.array(9), np.datetime64(5, "s"),
+    ]  # fmt: skip
+    for number, kind in enumerate(["i8", "u1", "f4", "f8", "c16", "?", ">i4", ">f8", "S3", "M8[s]"]):
+        array, model = pool.transactional(f"array {number}", 5, kind), np.zeros(5, kind)
+        for index in (0, 4, -5, -1, np.int64(2)):
+            for value in values:
+
+                def change(tx: indelible.Tx, index: Any = index, value: Any = value) -> Any:
+                    tx[array][index] = value
+                    return tx[array][index]
+
+                stored = np.zeros((), kind)
+                try:
+                    stored[...] = value
+                except Exception as error:
+                    with pytest.raises(type(error)):
+                        array.transaction(change)
+                    continue
+                model[index] = stored[()]
+                read = array.transaction(change)
+                assert type(read) is type(model[index]) and read.tobytes() == model[index].tobytes(), (kind, index, value)
+        assert elements(array).tobytes() == model.tobytes()
+        for wrong in (5, -6):
+            with pytest.raises(IndexError):
+                array.transaction(lambda tx, wrong=wrong: tx[array][wrong])
+        kept: list[Any] = []
+        array.transaction(lambda tx: kept.append(tx[array]))
+        for use in (lambda: kept[0][0], lambda: kept[0].__setitem__(0, 1)):
+            with pytest.raises(indelible.Closed, match="it is over"):
+                use()
+        array.close()
+
+
 def test_threads_see_all_of_a_transaction_or_nothing(pool: indelible.Pool) -> None:
     bank, branch, started = balances(pool), balances(pool, "branch"), threading.Barrier(5)
     failed: list[BaseException] = []

@@ -130,6 +130,53 @@ def test_in_waits_for_the_table(tmp_path: Path) -> None:
     assert values["big"].sum() == 1 << 20 and len(log) == 1 and "copy" in other and "kept" in pool
 
 
+def test_in_closes_that_wait_for_the_table(tmp_path: Path) -> None:
+    """What is interrupted stays open, and is closed by the next call."""
+    pool = opened(tmp_path / "p.pmo")
+    other = indelible.open(pool.path)
+    pool.create("bytes", 4096)
+    pool.create("far", MIB, position_independent=True)
+    pool.array("read", 4).psync()
+    attached, reader = pool.attach("bytes"), pool.attach("read", "r")
+    values, log, log_reader = pool.dict("values"), pool.log("log"), pool.log("log", "r")
+    view, context, bank = pool.view("view", 4), pool.context("context", 4), pool.transactional("bank", 4)
+    work, shared = pool.attach_view("view"), pool.shared("shared", 4096)
+    space = indelible.Space()
+    space.attach(pool, "far")
+    handles: list[Any] = [attached, reader, values, log, log_reader, view, context, bank, work, shared, space, other]
+    with holding(LOCKS, pool.path, "table"):
+        for each in handles:
+            try:
+                interrupted(each.close)
+            except BaseException as error:
+                raise AssertionError(each) from error
+        assert not any(each.closed for each in handles)
+        assert other.medium == pool.medium and bytes(memoryview(attached)[:2]) == b"\0\0"
+    bank.transaction(lambda tx: tx[bank].__setitem__(0, 7))
+    values["kept"] = 1
+    values.psync()
+    for each in handles:
+        each.close()
+        assert each.closed
+    assert pool.dict("values")["kept"] == 1
+    assert all(not stat.holder for stat in pool.list() if stat.name in ("bytes", "read", "log", "bank", "far"))
+
+
+def test_a_refresh_that_waits_for_the_table(tmp_path: Path) -> None:
+    pool = opened(tmp_path / "p.pmo")
+    if pool.medium != "file":
+        not_tested("waits of a refresh: the folder for tests is in memory")
+        pytest.skip("in memory, a refresh takes no lock")
+    pool.array("w", 4).psync()
+    reader = pool.attach_snapshot("w")
+    newer = "import sys, indelible\nw = indelible.open(sys.argv[1]).array('w')\nw[:] = 7\nw.psync()"
+    assert subprocess.run(python(newer, pool.path)).returncode == 0
+    with holding(LOCKS, pool.path, "table"):
+        interrupted(reader.refresh)
+        assert not reader.closed
+    assert reader.refresh() and np.frombuffer(reader, "f8", 4, 4096).tolist() == [7] * 4
+
+
 def test_in_waits_for_changes_of_objects(tmp_path: Path) -> None:
     pool = opened(tmp_path / "p.pmo")
     if pool.medium != "file":

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
     from typing_extensions import TypeIs
 
+_LENDERS = (np.ndarray, memoryview)
+
 # Elements begin on a page, aligned for whatever they are.
 DATA = 4096
 
@@ -118,7 +120,7 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
 
 def _root(value: object) -> object:
     """The owner of an array's or memoryview's memory."""
-    while isinstance(value, np.ndarray | memoryview):
+    while isinstance(value, _LENDERS):
         value = value.base if isinstance(value, np.ndarray) else value.obj
     return value
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _registry
+from ._log import LogReader
 
 # Variables of IPython that have outputs under other names, too.
 _SAME = {"_oh", "Out", "In", "_ih", "_dh"}
@@ -46,7 +47,13 @@ def at(message: str) -> str | None:
                 " of its own, by `copy_to(name, pool, copy, rebase=True)`, and of a whole pool by"
                 " `pmo restore --rebase` or `pmo clone --rebase`"
             )
-    return None
+    reader = LogReader.at(address)
+    if reader is None:
+        return None
+    return (
+        f"a reader of the log {reader.name!r}, which this process has open by a pool for reading,"
+        f" has these addresses: close it first{of(reader.name)}"
+    )
 
 
 def _found(name: str) -> Iterator[str]:

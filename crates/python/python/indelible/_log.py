@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,6 +26,19 @@ class LogReader(_indelible.LogReader):
     It ends where that psync ends. `refresh` goes to the newest one, and iteration goes on from where it was; `follow` does so by itself.
     """
 
+    def __init__(self, *_given: object) -> None:
+        if self.locked:
+            locked.add(self)
+
+    @classmethod
+    def at(cls, address: int) -> LogReader | None:
+        """An open one that has the addresses of its object, which begins at `address`."""
+        for reader in locked:
+            if not reader.closed and not reader.pool.closed:
+                if reader.pool._stat(reader.name)["address"] == address:
+                    return reader
+        return None
+
     def follow(self, every: float = 0.1) -> Iterator[LogRecord]:
         """All records from the next one on, those that are yet to come, too: looks for a newer psync again and again, after `every` seconds each. It never ends by itself."""
         if every < 0:
@@ -37,3 +51,6 @@ class LogReader(_indelible.LogReader):
     def __repr__(self) -> str:
         about = "closed" if self.closed else f"{len(self)} records"
         return f"<indelible.LogReader {self.name!r}, {about}>"
+
+
+locked: weakref.WeakSet[LogReader] = weakref.WeakSet()

@@ -10,6 +10,8 @@ from ._array import owner
 from ._dict import Dict
 from ._indelible import Object, psync_all
 
+_OWNERS = (Object, Dict)
+
 Psynced = np.ndarray[Any, Any] | Dict | Object | memoryview
 """An array in an object, a dict, or the bytes of an object."""
 
@@ -24,4 +26,4 @@ def psync(*objects: Psynced, cut: bool = False) -> None:
     if not objects:
         raise TypeError("psync needs something to psync")
     # Changes of dicts are done as a whole, so that psync of several never sees half of one.
-    psync_all([each if isinstance(each, Object | Dict) else owner(each) for each in objects], cut=cut)
+    psync_all([each if isinstance(each, _OWNERS) else owner(each) for each in objects], cut=cut)

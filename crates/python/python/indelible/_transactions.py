@@ -37,6 +37,10 @@ Index = _Part | tuple[_Part, ...] | str
 # Gives the addresses of elements; its memory is never accessed.
 _Places = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
+_BOOLS = (bool, np.bool_)
+_SCALARS = (int, float, np.integer, np.floating)
+_PARTS = (int, np.integer, slice, EllipsisType)
+
 
 class Pending(NamedTuple):
     """Commits on demand that a power cut would take: see `TxArray.pending`."""
@@ -54,7 +58,7 @@ class TxArray:
     """
 
     __slots__ = (
-        "__weakref__", "_attachment", "_layout", "_name", "_places", "_pool", "_with_on_demand",
+        "__weakref__", "_attachment", "_layout", "_name", "_numbers", "_places", "_pool", "_size", "_with_on_demand",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, name: str, size: int, key: bytes | None, with_on_demand: bool) -> None:
@@ -68,6 +72,9 @@ class TxArray:
             raise
         memory: Any = (ctypes.c_char * self._layout.nbytes).from_address(address + DATA)
         self._places: _Places = np.ndarray(self.shape, self.dtype, memory, order=self._layout.order)
+        # So many numbers of such a size lie side by side: single ones have a short way.
+        plain = len(self.shape) == 1 and self.dtype.kind in "iufc" and self.dtype.isnative
+        self._numbers, self._size = self.shape[0] if plain else 0, self.dtype.itemsize
 
     @property
     def name(self) -> str:
@@ -101,7 +108,7 @@ class TxArray:
 
     def transaction(self, body: Callable[[Tx], _R]) -> _R:
         """Runs a function as a transaction on this array alone: see `indelible.transaction`."""
-        return transaction([self], body)
+        return _run_transaction([self._open("begin a transaction on")], Tx(), body)
 
     def tx_sync(self) -> None:
         """Returns when all transactions of this thread on objects on demand of the pool are durable, and all that these read. Threads that wait at the same
@@ -172,7 +179,8 @@ class Tx(Transaction):
         """The elements of an array of the transaction, as they are for it."""
         if not isinstance(array, TxArray):
             raise TypeError(f"a transaction has the elements of a TxArray, not of {type(array).__name__}")
-        array._open("use")
+        if array._attachment.address is None:
+            array._open("use")
         return TxElements(self, array, array._places)
 
 
@@ -203,6 +211,9 @@ class TxElements:
         return iter(self[...])
 
     def __getitem__(self, index: Index) -> Any:
+        if type(index) is int and (address := self._number(index)):
+            array = self._array
+            return np.frombuffer(_tx_read(address, array._size), array._places.dtype)[0]
         places = self._at(index)
         if isinstance(index, str):
             return TxElements(self._tx, self._array, places)
@@ -212,6 +223,11 @@ class TxElements:
         return np.frombuffer(read, places.dtype).reshape(places.shape)[()]
 
     def __setitem__(self, index: Index, value: Any) -> None:
+        if type(index) is int and isinstance(value, _SCALARS) and (address := self._number(index)):
+            number = np.empty(1, self._array._places.dtype)
+            number[0] = value
+            _tx_write(address, number.tobytes())
+            return
         places = self._at(index)
         # Without what was there before in its padding.
         stored = np.zeros(places.shape, places.dtype)
@@ -230,6 +246,15 @@ class TxElements:
     def __repr__(self) -> str:
         return f"<elements of {self._array.name!r} in a transaction: shape {self.shape}, dtype {self.dtype}>"
 
+    def _number(self, index: int) -> int:
+        """Address of an element, if it is a number among such in the whole array; 0: it may be anything."""
+        array = self._array
+        length, address = array._numbers, array._attachment.address
+        if address is None or self._places is not array._places or not -length <= index < length:
+            return 0
+        self._tx._runs()
+        return address + DATA + index % length * array._size
+
     def _at(self, index: Index) -> _Places:
         """The places of these elements: an array whose memory is never accessed. numpy would read it for other indices."""
         self._tx._runs()
@@ -238,7 +263,7 @@ class TxElements:
             return self._places[index]
         each = index if isinstance(index, tuple) else (index,)
         for part in each:
-            if isinstance(part, bool | np.bool_) or not (part is ... or isinstance(part, int | np.integer | slice)):
+            if isinstance(part, _BOOLS) or not isinstance(part, _PARTS):
                 raise TypeError(
                     f"an index in a transaction is a number, a slice, `...` or the name of a field, not {part!r}"
                 )

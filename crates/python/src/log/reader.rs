@@ -71,6 +71,13 @@ impl LogReader {
         self.handle.with(py, "refresh", indelible::LogReader::refresh)
     }
 
+    /// Whether it keeps writers away, and has the object's addresses: in a pool that was opened for
+    /// reading.
+    #[getter]
+    fn locked(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, "inspect", |reader| Ok(reader.is_locked()))
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.handle.with(py, "inspect", |reader| Ok(reader.len() as usize))
     }
@@ -87,7 +94,7 @@ impl LogReader {
 
     /// Reads no longer.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, self.pool.get().table())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -141,7 +141,7 @@ impl Log {
 
     /// Detaches; records that were not psynced are gone.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.close(py, |open| open.log.detach())?;
+        self.handle.close(py, self.pool.get().table(), |open| open.log.detach())?;
         self.unsynced.lost(py)
     }
 

@@ -109,7 +109,7 @@ impl Consumer {
     /// Ends its part, so that another one can have it. Messages that were looked at and not
     /// released stay in the queue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, || Ok(()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

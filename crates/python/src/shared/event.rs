@@ -38,7 +38,7 @@ impl Event {
 
     /// Watches the word no longer, and closes the descriptor.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, || Ok(()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

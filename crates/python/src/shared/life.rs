@@ -34,7 +34,7 @@ impl Life {
 
     /// Ends it, and wakes those that wait for that.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, || Ok(()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -194,7 +194,7 @@ impl Shared {
     /// in the machine until the object is removed. BufferError while arrays or memoryviews of it
     /// exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, self.pool.get().table())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -68,7 +68,7 @@ impl Producer {
 
     /// Ends its part. The messages stay in the queue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, || Ok(()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -159,7 +159,7 @@ impl AttachedView {
     /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
     /// BufferError while arrays or memoryviews of them exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)
+        self.handle.end(py, self.pool.get().table())
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -117,7 +117,7 @@ impl View {
 
     /// Closes it; changes that were not psynced are gone.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.end(py)?;
+        self.handle.end(py, self.pool.get().table())?;
         self.unsynced.lost(py)
     }
 
