@@ -7,6 +7,7 @@
     bench/kv-server.py --bytes               bytes written to the device for each SET; the folder has to be alone on it
 
 Needs redis-server and redis-benchmark (Debian: redis-server, redis-tools). Values are random. Redis does not rewrite its log.
+`kv-ycsb.py` has the same options.
 """
 
 import argparse
@@ -67,6 +68,11 @@ class Server:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
         return float(done.stdout.strip().splitlines()[-1].split('","')[1].strip('"'))
 
+    def busy(self) -> float:
+        """Seconds of CPU that it has used."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
+
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -86,15 +92,18 @@ def speed(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
     for keys in options.keys:
         for load in options.loads:
             for clients, pipeline, requests in SHAPES:
+                before = [server.busy() for server in servers]
                 turns = [[server.run(load, clients, pipeline, requests, keys) for server in servers] for _ in range(options.turns)]
+                costs = [(server.busy() - was) / (options.turns * requests) * 1e6 for server, was in zip(servers, before, strict=True)]
                 ratios = sorted(kv / redis for redis, kv in turns)
                 redis, kv = (statistics.median(turn[which] for turn in turns) for which in (0, 1))
                 row = {"keys": keys, "load": load, "clients": clients, "pipeline": pipeline, "redis": redis, "kv_server": kv}
                 row |= {"ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1]}
+                row |= {"redis_cpu_us": costs[0], "kv_server_cpu_us": costs[1]}
                 rows.append(row)
                 print(
                     f"{keys:>7} keys, {load:<4} {clients:>2} clients, pipeline {pipeline:>2}: redis {redis:>9,.0f}/s, kv-server {kv:>9,.0f}/s, "
-                    f"{row['ratio']:.2f}x ({ratios[0]:.2f}-{ratios[-1]:.2f})",
+                    f"{row['ratio']:.2f}x ({ratios[0]:.2f}-{ratios[-1]:.2f}); CPU {costs[0]:.2f} us, {costs[1]:.2f} us",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -127,23 +136,41 @@ def device(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]
     return rows
 
 
-def main() -> None:
+def places(about: str | None) -> argparse.ArgumentParser:
+    """The options of all programs that run kv-server."""
     root = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=root / "target", help="data go to a new folder in here")
     parser.add_argument("--binary", type=Path, default=root / "target/release/kv-server")
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+    return parser
+
+
+def arguments(about: str | None, keys: list[int]) -> argparse.ArgumentParser:
+    """Also those of programs that measure it beside another server."""
+    parser = places(about)
     parser.add_argument("--threads", type=int, help="of kv-server; its default if not given")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--keys", type=int, nargs="+", default=[1_000, 100_000])
-    parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
-    parser.add_argument("--bytes", action="store_true", help="bytes written for each SET instead of requests a second")
-    parser.add_argument("--json", action="store_true", help="rows as JSON on standard output")
+    parser.add_argument("--keys", type=int, nargs="+", default=keys, help="keys that requests choose from")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, *programs: str) -> argparse.Namespace:
+    """The options, once what they need is there."""
     options = parser.parse_args()
-    for program in ("redis-server", "redis-benchmark"):
+    for program in programs:
         if shutil.which(program) is None:
-            sys.exit(f"{program} is not installed (Debian: redis-server, redis-tools)")
+            sys.exit(f"{program} is not installed (Debian: redis-server, redis-tools, memcached, tcl)")
     if not options.binary.exists():
         sys.exit(f"{options.binary} is missing: cargo build --release -p indelible-examples --bin kv-server")
+    return options
+
+
+def main() -> None:
+    parser = arguments(__doc__, [1_000, 100_000])
+    parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
+    parser.add_argument("--bytes", action="store_true", help="bytes written for each SET instead of requests a second")
+    options = parsed(parser, "redis-server", "redis-benchmark")
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="kv-server-") as folder:
         rows = (device if options.bytes else speed)(options, Path(folder))
     if options.json:

@@ -12,6 +12,7 @@ also counts a read that failed as an error. Records have ten fields of 100 bytes
 
 import argparse
 import importlib.util
+import itertools
 import json
 import statistics
 import sys
@@ -25,14 +26,14 @@ kv_server = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kv_server)
 
 
-def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str) -> tuple[float, int]:
+def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str, keys: int) -> tuple[float, int]:
     """Operations a second, and the 99th percentile of their times in microseconds."""
     scans = workload == "e"
     operations = options.operations // (10 if scans else 1)
     properties = {
         "redis.addr": f"127.0.0.1:{server.port}",
         "redis.index": "true" if scans else "false",
-        "recordcount": options.records,
+        "recordcount": keys,
         "operationcount": operations,
         "threadcount": options.clients,
         "measurement.interval": 100_000,
@@ -51,27 +52,21 @@ def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str)
 
 
 def main() -> None:
-    root = HERE.parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = kv_server.arguments(__doc__, [10_000])
     parser.add_argument("--ycsb", type=Path, required=True, help="go-ycsb, with the patch")
     parser.add_argument("--workloads", type=Path, required=True, help="go-ycsb's folder of workloads")
-    parser.add_argument("--folder", type=Path, default=root / "target", help="data go to a new folder in here")
-    parser.add_argument("--binary", type=Path, default=root / "target/release/kv-server")
-    parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--operations", type=int, default=30_000, help="a tenth of them with scans")
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="rows as JSON on standard output")
-    options = parser.parse_args()
+    options = kv_server.parsed(parser, "redis-server")
     rows = []
-    for workload in "abcdef":
+    for keys, workload in itertools.product(options.keys, "abcdef"):
         with tempfile.TemporaryDirectory(dir=options.folder, prefix="kv-ycsb-") as folder:
-            servers = [kv_server.Server(name, Path(folder) / name, options.binary, None) for name in ("redis", "kv-server")]
-            load = [ycsb(options, server, "load", workload) for server in servers]
-            turns = [[ycsb(options, server, "run", workload) for server in servers] for _ in range(options.turns)]
+            servers = [kv_server.Server(name, Path(folder) / name, options.binary, options.threads) for name in ("redis", "kv-server")]
+            load = [ycsb(options, server, "load", workload, keys) for server in servers]
+            turns = [[ycsb(options, server, "run", workload, keys) for server in servers] for _ in range(options.turns)]
             for server in servers:
                 server.stop()
-        row = {"workload": workload.upper(), "load": [one[0] for one in load]}
+        row = {"keys": keys, "workload": workload.upper(), "load": [one[0] for one in load]}
         for which, name in enumerate(("redis", "kv_server")):
             row[name] = statistics.median(turn[which][0] for turn in turns)
             row[f"{name}_99th_us"] = statistics.median(turn[which][1] for turn in turns)
@@ -79,7 +74,7 @@ def main() -> None:
         row |= {"ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1]}
         rows.append(row)
         print(
-            f"{row['workload']}: redis {row['redis']:,.0f}/s ({row['redis_99th_us']:,.0f} us), kv-server {row['kv_server']:,.0f}/s "
+            f"{keys:>7} keys, {row['workload']}: redis {row['redis']:,.0f}/s ({row['redis_99th_us']:,.0f} us), kv-server {row['kv_server']:,.0f}/s "
             f"({row['kv_server_99th_us']:,.0f} us), {row['ratio']:.2f}x ({ratios[0]:.2f}-{ratios[-1]:.2f}); load {load[0][0]:,.0f}/s, {load[1][0]:,.0f}/s",
             file=sys.stderr,
             flush=True,

@@ -6,10 +6,16 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
+
+#include <cxxabi.h>
 
 namespace pmo {
 namespace detail {
@@ -21,7 +27,7 @@ template <class T> inline constexpr bool has_elements<T, std::void_t<typename T:
 
 // The layout of a T: specialised for numbers, pointers, arrays, pairs, containers; for structs by
 // PMO_DESCRIBE, for other libraries' containers by pmo::opaque. A container's order or hash is part
-// of it if it has members, or is described.
+// of it, by its description or its name, unless it is_unnamed.
 template <class T, class = void> struct type_of {
     // A mark to test: the target of a pointer need not be described.
     using undescribed = void;
@@ -137,14 +143,76 @@ namespace detail {
 
 template <class... T> struct types {};
 
-// The description of a container with these elements. Memberless functions that order or hash them
-// are no part of it, unless the program describes them.
+// The functions that containers have if the program names none.
+template <class F> inline constexpr bool is_default = is_one_of<F, less, string_hash>;
+template <class T> inline constexpr bool is_default<std::less<T>> = true;
+template <class T> inline constexpr bool is_default<std::hash<T>> = true;
+template <class T> inline constexpr bool is_default<std::equal_to<T>> = true;
+#if defined __cpp_lib_ranges
+template <> inline constexpr bool is_default<std::ranges::less> = true;
+template <> inline constexpr bool is_default<std::ranges::equal_to> = true;
+#endif
+
+// Whether F is no closure and no struct without a name, as GCC and Clang show types.
+template <class F> constexpr bool has_a_name()
+{
+    constexpr std::string_view shown = __PRETTY_FUNCTION__;
+    for (std::string_view part : {"<lambda(", "(lambda at ", "<unnamed struct>", "<unnamed class>", "(unnamed struct at ", "(unnamed class at "})
+        if (shown.find(part) != std::string_view::npos)
+            return false;
+    return true;
+}
+
+// Stands for a memberless function F that is not described.
+template <class F> struct function {};
+
+} // namespace detail
+
+// Whether a memberless order or hash is no part of a container's description: those that containers
+// have by default. Data of programs that were built before other functions were a part open with
+//
+//     template <> inline constexpr bool pmo::is_unnamed<by_price> = true;
+template <class F> inline constexpr bool is_unnamed = detail::is_default<F>;
+
+template <class F> struct type_of<detail::function<F>> {
+    static std::string name()
+    {
+        static_assert(detail::has_a_name<F>(), "a lambda has no name that lasts: order and hash of a container are structs with an operator()");
+#if defined __GXX_RTTI
+        const std::unique_ptr<char, void (*)(void *)> text(abi::__cxa_demangle(typeid(F).name(), nullptr, nullptr, nullptr), std::free);
+        return text ? text.get() : typeid(F).name();
+#else
+        static_assert(detail::never<F>, "-fno-rtti hides the name of this order or hash: PMO_DESCRIBE(type, ) names it");
+        return {};
+#endif
+    }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_STRUCT, name(), sizeof(F), alignof(F));
+        return made.get();
+    }
+};
+
+// Of any elements, as std::less.
+template <class T> struct type_of<detail::function<std::greater<T>>> {
+    static std::string name() { return "greater"; }
+    static const pmo_type *get()
+    {
+        static const detail::made_type made(PMO_STRUCT, name(), 1, 1);
+        return made.get();
+    }
+};
+
+namespace detail {
+
+// The description of a container with these elements, and of functions that order or hash them.
 template <class Self, class Parts, class Functions> struct ordered;
 template <class Self, class... Parts> struct ordered<Self, types<Parts...>, types<>> : opaque<Self, Parts...> {};
 template <class Self, class... Parts, class F, class... Rest>
 struct ordered<Self, types<Parts...>, types<F, Rest...>>
-    : std::conditional_t<std::is_empty_v<F> && !is_described<F>, ordered<Self, types<Parts...>, types<Rest...>>,
-                         ordered<Self, types<Parts..., F>, types<Rest...>>> {
+    : std::conditional_t<!std::is_empty_v<F> || is_described<F>, ordered<Self, types<Parts..., F>, types<Rest...>>,
+                         std::conditional_t<is_unnamed<F>, ordered<Self, types<Parts...>, types<Rest...>>,
+                                            ordered<Self, types<Parts..., function<F>>, types<Rest...>>>> {
 };
 
 } // namespace detail

@@ -79,14 +79,87 @@ fn an_order_with_members_is_a_part_of_a_container_s_type() {
     let wider = built(folder.path(), "wider", &version("int up;", "PMO_MEMBER(up)"), body);
     let said = says(&wider, "pool.pmo");
     assert!(said.contains("another layout") || said.contains("another type"), "{said}");
-    // A memberless one counts only if described.
-    let stateless = "struct down { bool operator()(int a, int b) const { return b < a; } };\n";
-    let body = "std::cout << pmo::type_of<pmo::set<int, down>>::name() << \"\\n\";";
-    let plain = built(folder.path(), "plain", stateless, body);
-    assert_eq!(says(&plain, "plain.pmo"), "libstdc++11 set<int32>\n");
-    let described = format!("{stateless}PMO_DESCRIBE(down, )\n");
-    let described = built(folder.path(), "described", &described, body);
-    assert_eq!(says(&described, "plain.pmo"), "libstdc++11 set<int32, down>\n");
+}
+
+const ORDERS: &str = "\
+struct down { bool operator()(int a, int b) const { return b < a; } };
+struct tail { std::size_t operator()(int a) const { return a & 7; } };
+struct listed { bool operator()(int a, int b) const { return b < a; } };
+PMO_DESCRIBE(listed, )
+struct before { bool operator()(int a, int b) const { return b < a; } };
+template <> inline constexpr bool pmo::is_unnamed<before> = true;
+namespace shop { template <class T> struct by { bool operator()(T a, T b) const { return b < a; } }; }
+namespace { struct own { bool operator()(int a, int b) const { return b < a; } }; }
+";
+
+#[test]
+fn names_of_orders_and_hashes_are_part_of_types_unless_they_are_the_usual_ones() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    let types = [
+        ("set<int>", "set<int32>"),
+        ("set<int, std::less<int>>", "set<int32>"),
+        ("set<int, std::less<>>", "set<int32>"),
+        ("unordered_map<pmo::string, int>", "unordered_map<libstdc++11 string, int32>"),
+        ("unordered_map<pmo::string, int, pmo::string_hash>", "unordered_map<libstdc++11 string, int32>"),
+        ("set<int, before>", "set<int32>"),
+        ("set<int, std::greater<>>", "set<int32, greater>"),
+        ("map<int, int, std::greater<int>>", "map<int32, int32, greater>"),
+        ("set<int, down>", "set<int32, down>"),
+        ("set<int, listed>", "set<int32, listed>"),
+        ("set<int, shop::by<int>>", "set<int32, shop::by<int>>"),
+        ("set<int, own>", "set<int32, (anonymous namespace)::own>"),
+        ("unordered_map<int, int, tail>", "unordered_map<int32, int32, tail>"),
+        (
+            "priority_queue<int, pmo::vector<int>, std::greater<>>",
+            "priority_queue<libstdc++11 vector<int32>, greater>",
+        ),
+    ];
+    let (mut body, mut expected) = (String::new(), String::new());
+    for (number, (container, name)) in types.iter().enumerate() {
+        body += &format!(
+            "std::cout << pmo::type_of<pmo::{container}>::name() << \"\\n\";\n\
+             heap.root<pmo::{container}>(\"root{number}\");\n"
+        );
+        expected += &format!("libstdc++11 {name}\n");
+    }
+    let named = built(folder.path(), "named", ORDERS, &body);
+    assert_eq!(says(&named, "pool.pmo"), expected);
+    assert_eq!(says(&named, "pool.pmo"), expected, "the roots open again");
+    let lambda = "auto by = [](int a, int b) { return b < a; };\n\
+                  heap.root<pmo::set<int, decltype(by)>>(\"r\", by);";
+    refused(folder.path(), "", lambda, "a lambda has no name that lasts");
+}
+
+#[test]
+fn another_order_or_hash_than_a_container_s_is_an_error() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    for (name, first, second) in [
+        ("map", "map<int, int>", "map<int, int, std::greater<>>"),
+        ("own", "map<int, int, std::greater<>>", "map<int, int, down>"),
+        ("hash", "unordered_map<int, int>", "unordered_map<int, int, tail>"),
+        ("back", "map<int, int, down>", "map<int, int, std::less<>>"),
+    ] {
+        let body = |container: &str| {
+            format!(
+                "auto &m = heap.root<pmo::{container}>(\"r\");\n\
+                 if (m.empty()) for (int i = 0; i < 100; i++) m[i] = i;\nint found = 0;\n\
+                 for (int i = 0; i < 100; i++) found += m.count(i);\nstd::cout << found << \"\\n\";"
+            )
+        };
+        let first = built(folder.path(), &format!("{name}1"), ORDERS, &body(first));
+        let second = built(folder.path(), &format!("{name}2"), ORDERS, &body(second));
+        let pool = format!("{name}.pmo");
+        assert_eq!(says(&first, &pool), "100\n", "{name}");
+        let said = says(&second, &pool);
+        assert!(said.contains("another layout") || said.contains("another type"), "{name}: {said}");
+        assert_eq!(says(&first, &pool), "100\n", "{name}: a refusal changes nothing");
+    }
 }
 
 #[test]
