@@ -43,7 +43,7 @@ struct Known {
 }
 
 /// Where an object lies: a psync changes none of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Place([u64; 4]);
 
 impl Place {
@@ -70,6 +70,8 @@ struct Still {
     object: String,
     name: String,
     attributes: Attributes,
+    /// Offset of its entry.
+    entry: u64,
 }
 
 pub(crate) struct Source {
@@ -214,7 +216,7 @@ impl Source {
                 ..now.attributes.clone()
             };
             let own = self.store.find(&object).map(|found| found.entry.id);
-            stills.push(Still { id: *id, object, name, attributes });
+            stills.push(Still { id: *id, object, name, attributes, entry: base.offset });
             if own.is_ok_and(|own| own == *id) {
                 continue;
             }
@@ -307,11 +309,13 @@ impl Source {
     }
 
     fn feed_still(&mut self, still: Still, feed: &mut dyn Feed) -> Result<bool> {
-        let Still { id, object, name, attributes } = still;
+        let Still { id, object, name, attributes, entry } = still;
         // Before the upload: a checkpoint after the snapshot would leave a gap.
-        let tail = self.tail(&object, &attributes);
-        let place = self.store.find(&object).map(|found| Place::of(&found.entry));
-        let place = place.map_err(ReplicateError::object(&object))?;
+        let tail = self.tail(&object, &attributes, entry);
+        let now = self.store.find(&object).map_err(ReplicateError::object(&object))?;
+        // Else the object was rolled back since the snapshot: it differs at the next look.
+        let rests = now.entry.id == id && now.entry.base.get() == entry;
+        let place = if rests { Place::of(&now.entry) } else { Place::default() };
         let before = self.known.remove(&id);
         let content = Content::of(&self.store, &name, &self.key, &attributes)?;
         let old = before.as_ref().and_then(|known| known.still.as_ref().map(|still| (known, still)));
@@ -344,14 +348,16 @@ impl Source {
         Ok(any)
     }
 
-    /// Follows the object from the snapshot's state, if no checkpoint came since.
-    fn tail(&self, object: &str, at: &Attributes) -> Option<InPlace> {
+    /// Follows the object from the state of the snapshot with this entry, if no checkpoint came
+    /// since.
+    fn tail(&self, object: &str, at: &Attributes, entry: u64) -> Option<InPlace> {
         let tail = self.store.attach_in_place(object, Key(&self.key)).ok()??;
         // The tail begins at the progress line of its attach, which only rises.
         let now = self.store.find(object).ok()?;
         let counted = now.progress(self.store.superblock().seed.get()).ok()?.psyncs.get();
-        let same = tail.object().entry.id == at.id && now.entry.id == at.id;
-        (same && counted == at.psyncs && tail.object().entry.size.get() == at.size).then_some(tail)
+        let found = &tail.object().entry;
+        let rests = found.id == at.id && found.base.get() == entry && found.size.get() == at.size;
+        (rests && now.entry.id == at.id && counted == at.psyncs).then_some(tail)
     }
 
     fn remove(&self, object: &str, snapshot: &str) {

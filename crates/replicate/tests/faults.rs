@@ -84,7 +84,7 @@ fn ship(bucket: &Memory, pool: &Pool) -> (Option<u8>, Option<ReplicateError>) {
         match shipper.tick() {
             Ok(Some(_)) if failed.is_none() => acknowledged = Some(n),
             Ok(_) => {}
-            Err(error) => drop(failed.get_or_insert(error)),
+            Err(error) => failed = failed.take().or(Some(error)),
         }
     }
     (acknowledged, failed)

@@ -26,12 +26,12 @@ fn s2_23_the_page_of_the_cookbook_is_true() {
     let folder = tempfile::tempdir().unwrap();
     let _shipper = Shipper(folder.path());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path: OsString = [tools.as_os_str(), &path].join(std::ffi::OsStr::new(":"));
+    let path: OsString = [tools.as_os_str(), path.as_os_str()].join(std::ffi::OsStr::new(":"));
     let page = include_str!("../../../docs/cookbook/replication.md");
     let commands: usize = blocks(page)
         .iter()
         .filter(|(kind, _)| kind == "console")
-        .map(|(_, block)| console(block, folder.path(), &[("PATH", &path)]))
+        .map(|(_, block)| console(block, folder.path(), &[("PATH", path.as_os_str())]))
         .sum();
     assert_eq!(commands, 16);
 }
