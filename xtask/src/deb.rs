@@ -38,7 +38,7 @@ struct Package {
 }
 
 /// In the order in which they take their files.
-const PACKAGES: [Package; 5] = [
+const PACKAGES: [Package; 6] = [
     Package {
         name: "libsqlite3-pmo",
         section: "database",
@@ -58,6 +58,16 @@ const PACKAGES: [Package; 5] = [
         title: "volumes of files in persistent memory objects, mounted",
         text: "The program that pmo mount starts: it serves a volume in a pool by FUSE.",
         files: &["bin/pmo-mount"],
+    },
+    Package {
+        name: "pmo-replicate",
+        section: "admin",
+        needs: &["pmo"],
+        system: &["libc6", "libgcc-s1"],
+        recommends: "ca-certificates",
+        title: "pools of persistent memory objects in object storage",
+        text: "The program that pmo replicate starts: it ships the changes of a pool, and restores them.",
+        files: &["bin/pmo-replicate"],
     },
     Package {
         name: "pmo",

@@ -2,7 +2,7 @@
 
 use crate::command::{Result, cargo, output};
 use crate::files::{self, copy, folder, read, write};
-use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, SQLITE, Selection};
+use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, REPLICATE, SQLITE, Selection};
 use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -68,6 +68,9 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     // The old one may have a volume mounted.
     let _ = fs::remove_file(&mount);
     copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
+    let replicate = pmo.with_file_name("pmo-replicate");
+    let _ = fs::remove_file(&replicate);
+    copy(&built(&REPLICATE, "pmo-replicate", profile)?, &replicate)?;
     for (shell, file) in [
         ("bash", "share/bash-completion/completions/pmo"),
         ("zsh", "share/zsh/vendor-completions/_pmo"),

@@ -12,6 +12,7 @@ pub(crate) const LIBPMO: Selection = Selection(&["-p", "indelible-capi"]);
 pub(crate) const SQLITE: Selection = Selection(&["-p", "indelible-sqlite"]);
 pub(crate) const PMO: Selection = Selection(&["-p", "indelible-cli"]);
 pub(crate) const MOUNT: Selection = Selection(&["-p", "indelible-mount"]);
+pub(crate) const REPLICATE: Selection = Selection(&["-p", "indelible-replicate"]);
 pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
 
 impl Selection {

@@ -229,6 +229,7 @@ fn crates_depend_downwards_only() {
         "indelible-sqlite",
         "indelible-posix",
         "indelible-mount",
+        "indelible-replicate",
         "indelible-capi",
         "indelible-cli",
     ];
@@ -244,6 +245,7 @@ fn crates_depend_downwards_only() {
         ("indelible-sqlite", "crates/sqlite"),
         ("indelible-posix", "crates/posix"),
         ("indelible-mount", "crates/mount"),
+        ("indelible-replicate", "crates/replicate"),
         ("indelible-capi", "crates/capi"),
     ] {
         let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");

@@ -32,6 +32,7 @@ mod put;
 mod recover;
 mod references;
 mod repair;
+mod replicate;
 mod resize;
 mod restore;
 mod rm;
@@ -80,6 +81,7 @@ pub enum Command {
     Backup(backup::Backup),
     Verify(verify::Verify),
     Restore(restore::Restore),
+    Replicate(replicate::Replicate),
     Clone(clone::Clone),
     View(view::View),
     Context(context::SecurityContexts),
@@ -129,6 +131,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Backup(args) => backup::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
+        Command::Replicate(args) => replicate::run(context, args),
         Command::Clone(args) => clone::run(context, args),
         Command::View(args) => view::run(context, args),
         Command::Context(args) => context::run(context, args),

@@ -5,6 +5,7 @@
 //! process may die or another may act. `cargo xtask tools protocol` runs larger scopes, too.
 
 mod demand;
+mod epochs;
 mod guard;
 mod lanes;
 

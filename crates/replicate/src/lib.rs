@@ -1,0 +1,51 @@
+//! Replication of pools to object storage: changes as segments, moments to restore, epochs of
+//! owners.
+//!
+//! - [`Shipper`]: puts what psyncs changed, moment by moment, and only if something changed
+//! - [`restore()`]: a shipped moment as a new pool, proved by hashes
+//! - [`Authority`]: which process may ship; [`StoreAuthority`] needs no service but the store
+//! - [`open`]: a store by URL; [`Bucket`] is the seam
+//! - [`status()`]: what a store has
+//!
+//! Modules, bottom-up: `error`, `names`, `format` (FORMAT.md, section 11), `encode` and `decode`;
+//! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `authority`;
+//! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`.
+//!
+//! A moment holds whole psyncs: what one `psync_all` made durable is in one moment
+//! (docs/decisions/0073-replication.md).
+
+#![forbid(unsafe_code)]
+
+mod authority;
+mod bucket;
+mod chain;
+mod clock;
+mod content;
+mod decode;
+mod encode;
+mod error;
+mod feed;
+mod folder;
+mod format;
+mod history;
+mod names;
+mod patient;
+mod records;
+mod restore;
+mod s3;
+mod ship;
+mod source;
+mod status;
+mod url;
+
+pub use authority::{Authority, Claim, StoreAuthority};
+pub use bucket::{Bucket, Trouble};
+pub use clock::{Clock, SystemClock};
+pub use error::{ReplicateError, Result};
+pub use folder::Folder;
+pub use names::Position;
+pub use restore::{Restored, restore};
+pub use s3::S3;
+pub use ship::{Shipped, Shipper};
+pub use status::{Epoch, Moment, Status, moments, status};
+pub use url::open;

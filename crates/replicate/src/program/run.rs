@@ -1,0 +1,75 @@
+//! `pmo replicate run`.
+
+use super::args::Run;
+use super::{print, size};
+use indelible::PoolOptions;
+use indelible_replicate::{Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock};
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A shipped moment.
+#[derive(Serialize)]
+struct Line {
+    moment: String,
+    full: bool,
+    segments: u64,
+    /// Bytes of objects.
+    changed: u64,
+    /// Bytes in the store.
+    bytes: u64,
+    /// Seconds from the moment to its last put.
+    lag: f64,
+}
+
+pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> {
+    let pool = PoolOptions::new().open(&args.pool)?;
+    let bucket = args.store.open()?;
+    let clock = SystemClock::new(stop.clone());
+    let mut authority = StoreAuthority::new(&*bucket, &clock, args.lease);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let owner = format!("{} (process {})", host.trim(), std::process::id());
+    let claim = Claim { pool: pool.id(), owner, take_over: args.take_over, promote: args.promote };
+    let mut shipper = Shipper::begin(&pool, &args.key()?, &mut authority, &claim)?;
+    if !args.quiet && !json {
+        let (pool, store, epoch) = (args.pool.display(), args.store.name(), shipper.position().epoch);
+        eprintln!("shipping {pool} to {store} as epoch {epoch}");
+    }
+    let mut behind = Instant::now();
+    loop {
+        let begin = Instant::now();
+        match shipper.tick() {
+            Ok(shipped) => {
+                if let Some(shipped) = shipped
+                    && !args.quiet
+                {
+                    tell(&shipped, behind.elapsed(), json)?;
+                }
+                behind = Instant::now();
+            }
+            Err(error) if shipper.has_ended() || args.once => return Err(error),
+            Err(error) => {
+                let lag = behind.elapsed().as_secs_f64();
+                eprintln!("nothing shipped for {lag:.1} s, trying again: {error}");
+            }
+        }
+        let stopped = stop.load(Ordering::Acquire);
+        if args.once || stopped || !clock.wait(args.tick.saturating_sub(begin.elapsed())) {
+            shipper.end();
+            return Ok(());
+        }
+    }
+}
+
+fn tell(shipped: &Shipped, lag: Duration, json: bool) -> Result<()> {
+    let Shipped { position, segments, bytes, changed, full } = *shipped;
+    if json {
+        let (moment, lag) = (position.to_string(), lag.as_secs_f64());
+        return print(&Line { moment, full, segments, changed, bytes, lag });
+    }
+    let what = if full { "the whole pool" } else { "changes" };
+    let (changed, bytes, lag) = (size(changed), size(bytes), lag.as_secs_f64());
+    eprintln!("{position}: {what}, {changed} of objects in {bytes}, {lag:.2} s behind");
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! `pmo replicate status`.
+
+use super::args::Status;
+use super::{print, size};
+use indelible_replicate::{Moment, ReplicateError, Result, SystemClock, moments, status};
+use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    status: indelible_replicate::Status,
+    /// Seconds since the newest moment; absent before the first.
+    lag: Option<u64>,
+    moments: Option<Vec<Moment>>,
+}
+
+pub(super) fn run(args: &Status, json: bool) -> Result<()> {
+    let (bucket, clock) = (args.store.open()?, SystemClock::new(Default::default()));
+    let found = status(&*bucket, &clock)?;
+    let status = found.ok_or_else(|| ReplicateError::Empty(format!("{} is empty", args.store.name())))?;
+    let moments = args.moments.then(|| moments(&*bucket, &clock)).transpose()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let lag = (status.shipped > 0).then(|| now.saturating_sub(status.shipped));
+    if json {
+        return print(&Report { status, lag, moments });
+    }
+    println!("pool {}", status.pool);
+    for epoch in &status.epochs {
+        let state = match (epoch.ended, status.released && Some(epoch) == status.epochs.last()) {
+            (true, _) => "ended",
+            (false, true) => "given up",
+            (false, false) => "open",
+        };
+        println!("epoch {}: {} segments, {state}, by {}", epoch.epoch, epoch.segments, epoch.owner);
+    }
+    match lag {
+        Some(lag) => println!("the newest moment known to the owner is {lag} s old"),
+        None => println!("no moment is known to the owner"),
+    }
+    for Moment { at, created, full, bytes } in moments.iter().flatten() {
+        let what = if *full { "whole pool" } else { "changes" };
+        println!("{at}  {} s ago  {}  {what}", now.saturating_sub(*created), size(*bytes));
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Shipping: each tick puts the changes since the last as segments, of which the last completes a
+//! moment.
+
+use crate::authority::{Authority, Claim, seconds};
+use crate::encode::Builder;
+use crate::error::{ReplicateError, Result};
+use crate::feed::Feed;
+use crate::format::{Hash, Header, MAGIC, VERSION, flag};
+use crate::names::Position;
+use crate::source::Source;
+use indelible::Pool;
+use indelible_store::store::Attributes;
+use zerocopy::FromZeros;
+
+/// Bytes of a segment after which another begins.
+const SEGMENT: u64 = 16 << 20;
+
+/// A shipped moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shipped {
+    /// The segment that completes it.
+    pub position: Position,
+    /// Segments of this tick.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of objects in them, unpacked.
+    pub changed: u64,
+    /// It begins from nothing.
+    pub full: bool,
+}
+
+/// Ships a pool, as the owner of an epoch.
+pub struct Shipper<'a> {
+    pool: Pool,
+    key: Vec<u8>,
+    authority: &'a mut dyn Authority,
+    chain: Chain,
+    /// `None`: the next moment begins from nothing.
+    source: Option<Source>,
+    ended: bool,
+}
+
+/// The end of the chain of segments.
+struct Chain {
+    at: Position,
+    parent: ([u8; 16], Hash),
+    depth: u32,
+    created: u64,
+}
+
+impl<'a> Shipper<'a> {
+    /// Takes the next epoch of a prefix; the first [`tick`](Shipper::tick) ships the whole pool.
+    /// `key` opens objects that have one.
+    ///
+    /// # Errors
+    /// As for [`Authority::claim`].
+    pub fn begin(pool: &Pool, key: &[u8], authority: &'a mut dyn Authority, claim: &Claim) -> Result<Self> {
+        let at = authority.claim(claim)?;
+        let chain = Chain { at, parent: ([0; 16], [0; 32]), depth: 0, created: 0 };
+        let (pool, key) = (pool.clone(), key.to_vec());
+        Ok(Shipper { pool, key, authority, chain, source: None, ended: false })
+    }
+
+    /// Ships the changes since the last tick; `None`: there are none. Changes of one `psync_all` are
+    /// in one moment.
+    ///
+    /// # Errors
+    /// Those of the pool: the next tick ships the whole pool. Those of [`Authority::publish`]: the
+    /// shipper has ended.
+    pub fn tick(&mut self) -> Result<Option<Shipped>> {
+        if self.ended {
+            let (name, epoch) = (self.chain.at.name(), self.chain.at.epoch);
+            return Err(ReplicateError::Fenced { name, epoch });
+        }
+        self.authority.renew().inspect_err(|_| self.ended = true)?;
+        let full = self.source.is_none();
+        let mut source = match self.source.take() {
+            Some(source) => source,
+            None => Source::new(&self.pool, &self.key)?,
+        };
+        let mut feeder = Feeder {
+            pool: &self.pool,
+            authority: &mut *self.authority,
+            chain: &mut self.chain,
+            builder: Builder::default(),
+            object: None,
+            begins: full,
+            failed: false,
+            shipped: Shipped { position: Position::default(), segments: 0, bytes: 0, changed: 0, full },
+        };
+        let done = source
+            .tick(&mut feeder)
+            .and_then(|any| (any || full).then(|| feeder.flush(true).map(|()| feeder.shipped)).transpose());
+        self.ended |= feeder.failed;
+        // Nothing was fed.
+        if matches!(done, Ok(_) | Err(ReplicateError::Restless)) && !(full && done.is_err()) {
+            self.source = Some(source);
+        }
+        done
+    }
+
+    /// The newest shipped place.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.chain.at
+    }
+
+    /// Whether no later tick ships.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Gives the epoch up, so that another owner need not wait.
+    pub fn end(self) {
+        self.authority.release();
+    }
+}
+
+struct Feeder<'f> {
+    pool: &'f Pool,
+    authority: &'f mut dyn Authority,
+    chain: &'f mut Chain,
+    builder: Builder,
+    /// The present object: attributes, psyncs before, its record.
+    object: Option<(Attributes, u64, Option<u32>)>,
+    begins: bool,
+    failed: bool,
+    shipped: Shipped,
+}
+
+impl Feeder<'_> {
+    fn flush(&mut self, moment: bool) -> Result<()> {
+        let put = self.put(moment);
+        self.failed |= put.is_err();
+        put
+    }
+
+    fn put(&mut self, moment: bool) -> Result<()> {
+        let (superblock, chain) = (self.pool.store().superblock(), &mut *self.chain);
+        let mut header = Header::new_zeroed();
+        (header.magic, header.version) = (MAGIC, VERSION.into());
+        getrandom::fill(&mut header.id)
+            .map_err(|error| ReplicateError::damaged("the system", format!("no random numbers: {error}")))?;
+        header.pool = superblock.id;
+        header.pool_len = self.pool.store().info()?.length.into();
+        (header.window, header.window_len) = (superblock.window, superblock.window_len);
+        chain.created = seconds().max(chain.created);
+        header.created = chain.created.into();
+        (header.parent, header.parent_hash) = chain.parent;
+        let depth = if self.begins { 0 } else { chain.depth + 1 };
+        let at = chain.at.next();
+        (header.depth, header.epoch, header.seq) = (depth.into(), at.epoch.into(), at.seq.into());
+        let full = if self.begins { flag::FULL } else { 0 };
+        let flags = full | if moment { flag::MOMENT } else { 0 };
+        let (bytes, whole) = std::mem::take(&mut self.builder).finish(header, flags);
+        self.authority.publish(at, &bytes)?;
+        (chain.at, chain.parent, chain.depth) = (at, (header.id, whole), depth);
+        self.begins = false;
+        if let Some((_, _, record)) = &mut self.object {
+            *record = None;
+        }
+        self.shipped.position = at;
+        self.shipped.segments += 1;
+        self.shipped.bytes += bytes.len() as u64;
+        self.authority.renew()
+    }
+}
+
+impl Feed for Feeder<'_> {
+    fn gone(&mut self, id: &[u8; 16]) -> Result<()> {
+        self.builder.gone(id);
+        Ok(())
+    }
+
+    fn object(&mut self, attributes: &Attributes, before: u64) -> Result<()> {
+        let record = self.builder.object(attributes);
+        self.object = Some((attributes.clone(), before, Some(record)));
+        if self.builder.len() >= SEGMENT { self.flush(false) } else { Ok(()) }
+    }
+
+    fn run(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.builder.len() >= SEGMENT {
+            self.flush(false)?;
+        }
+        let Some((attributes, before, record)) = &mut self.object else { return Ok(()) };
+        let object = *record.get_or_insert_with(|| self.builder.object(attributes));
+        self.builder.run(object, (*before, attributes.psyncs), offset, bytes);
+        self.shipped.changed += bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,378 @@
+//! The objects of a pool as of one moment, and their changes since the last one that was shipped.
+//!
+//! Lines of psyncs come from the writers' lanes (`Store::attach_in_place`), which no writer
+//! notices. An object whose lane cannot tell, because its writer came, went, or changed its size, is
+//! kept as a snapshot, and compared with its snapshot of before.
+//!
+//! A moment is proved by two looks: between them each followed object had no psync. Snapshots are
+//! taken in between, as of one moment. After some tries all objects are snapshots.
+//!
+//! Invariants:
+//! 1. `Known::still` is a snapshot that was shipped; the replica differs from it in pages of
+//!    `Known::touched` alone.
+//! 2. `Known::tail` yields each psync since the state that was shipped, or is lost.
+
+use crate::content::{Content, Pages};
+use crate::error::{ReplicateError, Result};
+use crate::feed::Feed;
+use crate::format::{PAGE, hex, pages_of};
+use indelible::Pool;
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
+use indelible_store::store::{Attributes, Followed, InPlace, Lines, SnapshotOf, Store};
+use indelible_store::table::{Class, Key, Located};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Prefix of the snapshots' names.
+pub(crate) const PREFIX: &str = "pmo-replica.";
+/// Looks before all objects are snapshots.
+const LOOKS: usize = 3;
+
+type Id = [u8; 16];
+
+/// An object as it was shipped.
+struct Known {
+    attributes: Attributes,
+    place: Place,
+    still: Option<String>,
+    tail: Option<InPlace>,
+    touched: BTreeSet<u64>,
+    /// Followed, not yet shipped.
+    lines: Vec<Lines>,
+}
+
+/// Where an object lies: a psync changes none of it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Place([u64; 4]);
+
+impl Place {
+    fn of(entry: &Entry) -> Place {
+        Place([entry.primary.get(), entry.pages.get(), entry.size.get(), entry.base.get()])
+    }
+}
+
+/// A listed object.
+struct Listed {
+    attributes: Attributes,
+    place: Place,
+}
+
+impl Listed {
+    fn is_fixed(&self) -> bool {
+        self.attributes.flags & FLAG_BASE != 0
+    }
+}
+
+/// A snapshot of the present moment.
+struct Still {
+    id: Id,
+    object: String,
+    name: String,
+    attributes: Attributes,
+    /// Offset of its entry.
+    entry: u64,
+}
+
+pub(crate) struct Source {
+    pool: Pool,
+    store: Arc<Store>,
+    key: Vec<u8>,
+    known: BTreeMap<Id, Known>,
+    run: String,
+    count: u64,
+}
+
+impl Source {
+    /// Removes snapshots that a killed shipper left.
+    pub(crate) fn new(pool: &Pool, key: &[u8]) -> Result<Source> {
+        let mut run = [0; 8];
+        getrandom::fill(&mut run)
+            .map_err(|error| ReplicateError::damaged("the system", format!("no random numbers: {error}")))?;
+        let (pool, store) = (pool.clone(), pool.store().clone());
+        let source =
+            Source { pool, store, key: key.to_vec(), known: BTreeMap::new(), run: hex(&run), count: 0 };
+        let mut merge = Vec::new();
+        source.each(&mut |object, _| {
+            let name = object.entry.name();
+            match object.entry.has(FLAG_BASE) && name.starts_with(PREFIX) {
+                true => drop(source.store.destroy(&name, Key(&source.key))),
+                false => merge.push(name),
+            }
+        })?;
+        merge.iter().for_each(|name| drop(source.store.merge(name)));
+        Ok(source)
+    }
+
+    fn each(&self, show: &mut dyn FnMut(Located, (u64, u64))) -> Result<()> {
+        let entries = self.store.entries()?;
+        for part in entries.chunks(1024) {
+            let found = self
+                .store
+                .statuses(part, None, |object, status| (*object, status.psyncs, status.published))?;
+            for object in found.into_iter().flatten() {
+                let (object, psyncs, published) = object?;
+                show(object, (psyncs, published));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&self) -> Result<BTreeMap<Id, Listed>> {
+        let mut all = BTreeMap::new();
+        self.each(&mut |object, (psyncs, published)| {
+            let own = object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX);
+            let kept =
+                !own && !object.entry.has(FLAG_VOLATILE) && Class::of(&object.entry) != Some(Class::Shared);
+            if kept {
+                let mut attributes = Attributes { psyncs, published, ..Attributes::of(&object) };
+                attributes.flags &= !FLAG_OVERLAY;
+                all.insert(object.entry.id, Listed { attributes, place: Place::of(&object.entry) });
+            }
+        })?;
+        Ok(all)
+    }
+
+    /// Follows all lanes; whether no object had a psync.
+    fn follow(&mut self) -> bool {
+        let mut quiet = true;
+        for known in self.known.values_mut() {
+            let Some(tail) = &mut known.tail else { continue };
+            match tail.follow() {
+                Followed::Newest => {}
+                Followed::Newer(lines) => {
+                    known.lines.push(lines);
+                    quiet = false;
+                }
+                Followed::Lost => {
+                    known.tail = None;
+                    quiet = false;
+                }
+            }
+        }
+        quiet
+    }
+
+    /// Finds a moment, and feeds the changes since the last one; `false`: none.
+    ///
+    /// # Errors
+    /// The pool's. The source must not be used again after an error of `feed`.
+    pub(crate) fn tick(&mut self, feed: &mut dyn Feed) -> Result<bool> {
+        for look in 0..=LOOKS {
+            self.follow();
+            let listed = self.list()?;
+            let stills = match self.keep(&listed, look == LOOKS) {
+                Err(ReplicateError::Object { cause: StoreError::NotFound, .. }) if look < LOOKS => continue,
+                stills => stills?,
+            };
+            // In the last look all objects are snapshots, of one moment.
+            if (look == LOOKS || self.follow()) && self.others_are_as(&listed, &stills)? {
+                return self.feed(listed, stills, feed);
+            }
+            stills.iter().for_each(|still| self.remove(&still.object, &still.name));
+        }
+        Err(ReplicateError::Restless)
+    }
+
+    /// Snapshots of all objects whose changes no lane tells; of `all`, in the last look.
+    fn keep(&mut self, listed: &BTreeMap<Id, Listed>, all: bool) -> Result<Vec<Still>> {
+        let needs = |id: &Id, now: &Listed| {
+            let known = self.known.get(id).filter(|_| !all);
+            !now.is_fixed()
+                && known.is_none_or(|known| {
+                    let same = (known.attributes.psyncs, known.place) == (now.attributes.psyncs, now.place);
+                    known.tail.is_none() && !same
+                })
+        };
+        let needed: Vec<_> = listed.iter().filter(|(id, now)| needs(id, now)).collect();
+        if needed.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.count += 1;
+        let names: Vec<(String, String)> = needed
+            .iter()
+            .zip(0..)
+            .map(|((_, now), n)| {
+                (now.attributes.name.clone(), format!("{PREFIX}{}.{}.{n}", self.run, self.count))
+            })
+            .collect();
+        let of: Vec<_> =
+            names.iter().map(|(object, name)| SnapshotOf { object, key: Key(&self.key), name }).collect();
+        let bases = self.pool.recovering(|store| store.snapshot(&of))?.map_err(|cause| {
+            let name = names[0].0.clone();
+            match cause {
+                StoreError::NoRoom { .. } | StoreError::NoSpace => ReplicateError::NoRoom { name, cause },
+                cause => ReplicateError::Object { name, cause },
+            }
+        })?;
+        let mut stills = Vec::new();
+        for ((base, (object, name)), (id, now)) in bases.iter().zip(names).zip(needed) {
+            let status = self.store.status(base).map_err(ReplicateError::object(&object))?;
+            let attributes = Attributes {
+                psyncs: status.psyncs,
+                published: status.published,
+                size: base.entry.size.get(),
+                reserved: base.entry.reserved.get(),
+                ..now.attributes.clone()
+            };
+            let own = self.store.find(&object).map(|found| found.entry.id);
+            stills.push(Still { id: *id, object, name, attributes, entry: base.offset });
+            if own.is_ok_and(|own| own == *id) {
+                continue;
+            }
+            // Replaced since the list.
+            stills.iter().for_each(|still| self.remove(&still.object, &still.name));
+            let name = now.attributes.name.clone();
+            return Err(ReplicateError::Object { name, cause: StoreError::NotFound });
+        }
+        Ok(stills)
+    }
+
+    /// Whether objects without lane and snapshot are as they were listed, and none is new: it may
+    /// have had a psync together with one that is a snapshot.
+    fn others_are_as(&self, listed: &BTreeMap<Id, Listed>, stills: &[Still]) -> Result<bool> {
+        let rest = |id: &Id| {
+            let followed = self.known.get(id).is_some_and(|known| known.tail.is_some());
+            !followed && !stills.iter().any(|still| still.id == *id)
+        };
+        if stills.is_empty() && !listed.iter().any(|(id, now)| !now.is_fixed() && rest(id)) {
+            return Ok(true);
+        }
+        let again = self.list()?;
+        let new = again.iter().any(|(id, now)| !now.is_fixed() && !listed.contains_key(id));
+        Ok(!new
+            && listed.iter().filter(|(id, now)| !now.is_fixed() && rest(id)).all(|(id, before)| {
+                again.get(id).is_some_and(|now| {
+                    (now.place, now.attributes.psyncs) == (before.place, before.attributes.psyncs)
+                })
+            }))
+    }
+
+    fn feed(
+        &mut self,
+        listed: BTreeMap<Id, Listed>,
+        stills: Vec<Still>,
+        feed: &mut dyn Feed,
+    ) -> Result<bool> {
+        let mut any = false;
+        let gone: Vec<Id> = self.known.keys().filter(|id| !listed.contains_key(*id)).copied().collect();
+        for id in gone {
+            feed.gone(&id)?;
+            if let Some(name) = self.known.remove(&id).and_then(|known| known.still) {
+                let _ = self.store.destroy(&name, Key(&self.key));
+            }
+            any = true;
+        }
+        let mut kept: BTreeMap<Id, Still> = stills.into_iter().map(|still| (still.id, still)).collect();
+        for (id, now) in listed {
+            any |= match kept.remove(&id) {
+                Some(still) => self.feed_still(still, feed)?,
+                None if now.is_fixed() => self.feed_fixed(now, feed)?,
+                None => self.feed_lines(&id, now, feed)?,
+            };
+        }
+        Ok(any)
+    }
+
+    fn feed_fixed(&mut self, now: Listed, feed: &mut dyn Feed) -> Result<bool> {
+        let Listed { attributes, place } = now;
+        let id = attributes.id;
+        if self.known.get(&id).is_some_and(|known| known.attributes == attributes) {
+            return Ok(false);
+        }
+        feed.object(&attributes, 0)?;
+        Content::of(&self.store, &attributes.name, &self.key, &attributes)?.feed(&Pages::All, feed)?;
+        let (still, tail, touched, lines) = (None, None, BTreeSet::new(), Vec::new());
+        self.known.insert(id, Known { attributes, place, still, tail, touched, lines });
+        Ok(true)
+    }
+
+    fn feed_lines(&mut self, id: &Id, now: Listed, feed: &mut dyn Feed) -> Result<bool> {
+        let Some(known) = self.known.get_mut(id) else { return Ok(false) };
+        let lines = std::mem::take(&mut known.lines);
+        let mut attributes = now.attributes;
+        let runs = || lines.iter().flat_map(Lines::iter);
+        let end = runs().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0);
+        if end > attributes.published.next_multiple_of(PAGE) {
+            attributes.published = end;
+        }
+        if lines.is_empty() && known.attributes == attributes {
+            return Ok(false);
+        }
+        feed.object(&attributes, known.attributes.psyncs)?;
+        for (offset, bytes) in runs() {
+            known.touched.extend(pages_of(offset, bytes.len() as u64));
+            feed.run(offset, bytes)?;
+        }
+        (known.attributes, known.place) = (attributes, now.place);
+        Ok(true)
+    }
+
+    fn feed_still(&mut self, still: Still, feed: &mut dyn Feed) -> Result<bool> {
+        let Still { id, object, name, attributes, entry } = still;
+        // Before the upload: a checkpoint after the snapshot would leave a gap.
+        let tail = self.tail(&object, &attributes, entry);
+        let now = self.store.find(&object).map_err(ReplicateError::object(&object))?;
+        // Else the object was rolled back since the snapshot: it differs at the next look.
+        let rests = now.entry.id == id && now.entry.base.get() == entry;
+        let place = if rests { Place::of(&now.entry) } else { Place::default() };
+        let before = self.known.remove(&id);
+        let content = Content::of(&self.store, &name, &self.key, &attributes)?;
+        let old = before.as_ref().and_then(|known| known.still.as_ref().map(|still| (known, still)));
+        let mut any = before.as_ref().is_none_or(|known| known.attributes != attributes);
+        match old {
+            Some((known, still)) => {
+                let older = Content::of(&self.store, still, &self.key, &known.attributes)?;
+                let pages = match attributes.is_sealed() {
+                    true => vec![0..content.pages().max(older.pages())],
+                    false => {
+                        let found = self.store.diff(still, &name, Key(&self.key));
+                        found.map_err(ReplicateError::object(&object))?.pages
+                    }
+                };
+                feed.object(&attributes, known.attributes.psyncs)?;
+                any |= content.feed(&Pages::Changed { older, pages, touched: &known.touched }, feed)?;
+            }
+            None => {
+                feed.object(&attributes, 0)?;
+                content.feed(&Pages::All, feed)?;
+                any = true;
+            }
+        }
+        drop(content);
+        if let Some(still) = before.and_then(|known| known.still) {
+            self.remove(&object, &still);
+        }
+        let (touched, lines) = (BTreeSet::new(), Vec::new());
+        self.known.insert(id, Known { attributes, place, still: Some(name), tail, touched, lines });
+        Ok(any)
+    }
+
+    /// Follows the object from the state of the snapshot with this entry, if no checkpoint came
+    /// since.
+    fn tail(&self, object: &str, at: &Attributes, entry: u64) -> Option<InPlace> {
+        let tail = self.store.attach_in_place(object, Key(&self.key)).ok()??;
+        // The tail begins at the progress line of its attach, which only rises.
+        let now = self.store.find(object).ok()?;
+        let counted = now.progress(self.store.superblock().seed.get()).ok()?.psyncs.get();
+        let found = &tail.object().entry;
+        let rests = found.id == at.id && found.base.get() == entry && found.size.get() == at.size;
+        (rests && now.entry.id == at.id && counted == at.psyncs).then_some(tail)
+    }
+
+    fn remove(&self, object: &str, snapshot: &str) {
+        // A leftover costs space, until the next run removes it.
+        let _ = self.store.destroy(snapshot, Key(&self.key));
+        let _ = self.store.merge(object);
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        for known in std::mem::take(&mut self.known).into_values() {
+            if let Some(still) = known.still {
+                self.remove(&known.attributes.name, &still);
+            }
+        }
+    }
+}
