@@ -3,34 +3,10 @@
 
 use crate::chain::Chain;
 use crate::error::Result;
-use crate::format::{Hash, Header, PageHash};
-use crate::index_file;
+use crate::format::{Hash, PageHash};
+use crate::index_file::{self, Index};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use zerocopy::little_endian::U64;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-/// Without zero pages.
-pub(crate) struct Index {
-    /// By ID, ascending.
-    pub objects: HashMap<[u8; 16], Vec<PageHash>>,
-    /// The backup's header, and the whole's hash.
-    pub header: Header,
-    pub whole: Hash,
-    /// The chain's files, oldest first.
-    pub files: Vec<Whole>,
-}
-
-/// A file of a chain, as long as it is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct Whole {
-    pub id: [u8; 16],
-    /// Its bytes.
-    pub len: U64,
-    /// The whole's hash, which its last bytes are.
-    pub whole: Hash,
-}
 
 impl Index {
     /// The file beside the backup if it fits the chain, or else the chain.

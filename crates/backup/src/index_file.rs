@@ -5,10 +5,10 @@
 //! index was made. FORMAT.md, section 11.
 
 use crate::chain::{Chain, Link};
-use crate::format::{BUFFER, Hash, PageHash};
-use crate::index::{Index, Whole};
+use crate::format::{BUFFER, Hash, Header, PageHash};
 use crate::partial::{DIRECT, FOR_OWNER};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -19,6 +19,28 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const MAGIC: [u8; 8] = *b"PMOINDEX";
 const VERSION: u32 = 1;
 const SUFFIX: &str = "pmoindex";
+
+/// Without zero pages.
+pub(crate) struct Index {
+    /// By ID, ascending.
+    pub objects: HashMap<[u8; 16], Vec<PageHash>>,
+    /// The backup's header, and the whole's hash.
+    pub header: Header,
+    pub whole: Hash,
+    /// The chain's files, oldest first.
+    pub files: Vec<Whole>,
+}
+
+/// A file of a chain, as long as it is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Whole {
+    pub id: [u8; 16],
+    /// Its bytes.
+    pub len: U64,
+    /// The whole's hash, which its last bytes are.
+    pub whole: Hash,
+}
 
 /// Behind the pages, the objects and the files of the chain; before a hash of all.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -10,8 +10,8 @@
 //! - [`clone_pool`], [`clone_rebased`]: a copy of a pool under its own ID
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,
-//! `index`, `index_file`, `interrupted`, `part`, `source`, `backup`, `folder`, `restore`, `clone`, `transfer`.
-//! None takes part in a pool's crash safety: restored objects are the store's
+//! `interrupted`, `part`, `partial`, `source`, `index_file`, `index`, `backup`, `folder`, `restore`,
+//! `clone`, `transfer`. None takes part in a pool's crash safety: restored objects are the store's
 //! (`Store::revive`), and a file is valid once named.
 
 #![forbid(unsafe_code)]

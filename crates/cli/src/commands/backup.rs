@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 ///
 /// All objects but volatile ones are kept as of one moment, each as its last psync left it. A
 /// folder gets the changes since the newest backup of this pool there, by the index beside it;
-/// without one, or if a file that it rests on has changed, the chain is read and verified first, and
-/// if it is not intact, the new one is full. `pmo verify` reads every byte. A file, or `-` for
+/// without one, or if a file that it rests on has changed, the chain is read and verified first,
+/// and if it is not intact, the new one is full. `pmo verify` reads every byte. A file, or `-` for
 /// standard output, gets a full backup.
 ///
 /// An object that no process writes is held while it is copied: a process that wants to write it

@@ -9,9 +9,9 @@
 //!    process.
 //! 6. A read-only store changes and locks nothing: it works on an overlay with the lane caught up,
 //!    and its findings count only if the lane is the same afterwards. Until then the table's pages
-//!    change only by applied batches, which the overlay has too. The overlay serves later looks while
-//!    the lane ends where it did: the progress lines in it are final, or of bound objects, whose
-//!    lines are read from the medium.
+//!    change only by applied batches, which the overlay has too. The overlay serves later looks
+//!    while the lane ends where it did: the progress lines in it are final, or of bound objects,
+//!    whose lines are read from the medium.
 //! 7. Reads count once the system, asked after them, reports no failed write-back.
 //! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
 //!    durable and redone as by a new process.
