@@ -11,14 +11,10 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
-const LAYERS: [(&str, &str); 21] = [
+const LAYERS: [(&str, &str); 20] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
-    (
-        "commands",
-        "commands of pmo die of SIGKILL, before each system call on their files and at random moments",
-    ),
     (
         "snapshots",
         "an object of 64 GiB is kept, copied and followed beside its writer, under SIGKILL, and what that costs",
