@@ -6,6 +6,7 @@ use crate::environment::{Medium, discard};
 use crate::file_backends::{self, Place};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use crate::personalities::{self, Actor, Journal, KINDS, Meter};
+use crate::sqlite;
 use crate::stats::Samples;
 use crate::talk::{self, Talk};
 use clap::Subcommand;
@@ -57,6 +58,8 @@ pub enum Job {
     /// Takes part in another process's measurement: plays with words, or sends messages. Prints a
     /// line when ready, and one at its end.
     Talk { path: PathBuf, role: Talk, count: usize },
+    /// Commits an update of a SQLite database for each line.
+    Update { folder: PathBuf, mode: String },
     /// Follows a writer as a reader, and says what that cost.
     Follow {
         path: PathBuf,
@@ -95,6 +98,7 @@ pub fn work(job: Job) -> Result<()> {
             perform(&dir, &personality, &contestant, &medium, seconds)
         }
         Job::Talk { path, role, count } => talk::take_part(&path, role, count),
+        Job::Update { folder, mode } => sqlite::beside::work(&folder, &mode),
         Job::Recover { path, medium } => recover(&path, &medium),
         Job::Follow { path, medium, name, pause, time } => {
             follow(&path, &medium, &name, Duration::from_nanos(pause), Duration::from_millis(time))

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
+use crate::sqlite::beside::Writer;
 use crate::sqlite::queries::{self, Numbers};
 use crate::sqlite::{Mode, ycsb};
 use crate::stats::{Samples, Spread};
@@ -19,18 +20,23 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         threads(environment, medium, section)?;
     }
     for medium in Medium::ALL {
+        beside(environment, medium, section)?;
+    }
+    for medium in Medium::ALL {
         numbers(environment, medium, section)?;
     }
     section.notes.extend(NOTES.map(str::to_owned));
     Ok(())
 }
 
-const NOTES: [&str; 4] = [
+const NOTES: [&str; 5] = [
     "Each operation is a transaction of its own, of one connection in this process; all have SQLite's own settings \
      but for the mode. The modes take turns, and make the same operations in the same order; at the end their rows \
      are compared, and each database passes integrity_check.",
     "Rows have values of 1,000 bytes. A to F are YCSB's: keys by Zipf's law with 0.99, scans of up to 100 rows.",
     "tickets: commits return before they are durable; the time includes a wait until all of a turn's commits are.",
+    "Beside a writer: a process commits an update, and this one looks up another row, twice. The first look-up finds \
+     that the database has changed, and SQLite forgets the pages that it keeps.",
     "default journal, mmap is the papers' native SQLite. WAL, NORMAL loses commits at a power cut.",
 ];
 
@@ -197,6 +203,52 @@ fn threads(environment: &Environment, medium: Medium, section: &mut Section) -> 
     section.tables.push(shown);
     drop(tables);
     clear(environment, medium, "threads")
+}
+
+fn beside(environment: &Environment, medium: Medium, section: &mut Section) -> Result<()> {
+    let modes = [Mode::Object, Mode::Wal];
+    // A database of 64 MiB.
+    let (rows, rounds) = match (environment.smoke, environment.quick) {
+        (true, _) => (100, 5),
+        (_, true) => (2_000, 100),
+        _ => (56_000, 1_000),
+    };
+    let columns = [
+        ("", Unit::Text),
+        ("a look-up after a commit", Unit::Nanoseconds),
+        ("the next one", Unit::Nanoseconds),
+        ("between them", Unit::Nanoseconds),
+    ];
+    let title = format!("A look-up after another process's commit, {rows} rows, {}", medium.word());
+    let mut shown = Table::new(title, &columns);
+    let bar = progress(modes.len(), &format!("sqlite, beside, {}", medium.word()));
+    for mode in modes {
+        let folder = folder(environment, medium, "beside", mode)?;
+        let table = ycsb::Table::load(mode, &folder, rows)?;
+        let mut writer = Writer::start(mode, &folder)?;
+        let (mut first, mut next) = (Samples::default(), Samples::default());
+        for round in 0..=rounds {
+            // Anywhere but in the row that is looked up.
+            writer.change(1 + round * 7919 % (rows - 1))?;
+            for samples in [&mut first, &mut next] {
+                let (took, result) = environment.clock.time(|| table.look_up(0));
+                result?;
+                if round > 0 {
+                    samples.push(took);
+                }
+            }
+        }
+        writer.end()?;
+        let between = first.median() - next.median();
+        shown.row(vec![mode.word().into(), cell(&first), cell(&next), between.into()]);
+        if mode == Mode::Object {
+            let what = format!("{}, a look-up after a commit to the next one: longer by", medium.word());
+            section.goals.push(Goal::at_most(what, Unit::Nanoseconds, 10_000.0, between));
+        }
+        bar.inc(1);
+    }
+    section.tables.push(shown);
+    clear(environment, medium, "beside")
 }
 
 fn numbers(environment: &Environment, medium: Medium, section: &mut Section) -> Result<()> {

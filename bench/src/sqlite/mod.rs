@@ -1,5 +1,6 @@
 #![allow(unsafe_code)]
 
+pub mod beside;
 pub mod queries;
 pub mod ycsb;
 

@@ -6,6 +6,7 @@ use crate::pattern::Random;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
+const NAME: &str = "ycsb.db";
 const VALUE: usize = 1000;
 const SCAN: u64 = 100;
 /// YCSB's constant of the Zipf distribution.
@@ -78,7 +79,7 @@ fn value(random: &mut Random) -> Vec<u8> {
 
 impl Table {
     pub fn load(mode: Mode, folder: &Path, rows: u64) -> Result<Table> {
-        Table::load_as(mode, folder, "ycsb.db", rows)
+        Table::load_as(mode, folder, NAME, rows)
     }
 
     pub fn load_as(mode: Mode, folder: &Path, name: &str, rows: u64) -> Result<Table> {
@@ -95,6 +96,21 @@ impl Table {
         transaction.commit()?;
         mode.settle(&connection)?;
         Ok(Table { mode, connection, random, zipf: Zipf::new(rows), loaded: rows, rows })
+    }
+
+    /// The table that another process has loaded.
+    pub fn open(mode: Mode, folder: &Path) -> Result<Table> {
+        let connection = mode.open(folder, NAME)?;
+        let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?;
+        Ok(Table { mode, connection, random: Random::new(56), zipf: Zipf::new(rows), loaded: rows, rows })
+    }
+
+    pub fn change(&mut self, key: u64) -> Result<()> {
+        self.update(key % self.rows)
+    }
+
+    pub fn look_up(&self, key: u64) -> Result<()> {
+        self.read(key)
     }
 
     fn key(&mut self, latest: bool) -> u64 {

@@ -104,7 +104,7 @@ impl Connection {
             // The snapshot has what is durable: all that was committed.
             state.pay()?;
         }
-        self.database.show(&mut view)
+        self.database.show(&mut view, self.read_only)
     }
 
     fn reserve(&self) -> Result<()> {
@@ -158,6 +158,9 @@ impl Connection {
         if level == Level::None {
             state.direct.retain(|(id, _)| *id != self.id);
             (view.source, view.lent) = (Source::Nothing, 0);
+            if std::mem::take(&mut view.keeps_writers_out) {
+                view.snapshot = None;
+            }
         }
         state.settle();
         self.level = level;
@@ -171,7 +174,7 @@ impl Connection {
     /// An object that is no database is refused at the first lock.
     fn look(&self, view: &mut View) {
         if view.source == Source::Nothing {
-            let _ = self.database.show(view);
+            let _ = self.database.show(view, false);
             view.source = Source::Nothing;
         }
     }

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result, code};
 use crate::header::Header;
 use crate::host::{self, PerProcess};
 use crate::lease::Lease;
-use crate::state::{SharedView, Source, State, View, lock};
+use crate::state::{SharedView, Source, State, View, lock, with_room};
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, PoolOptions, Tracking};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -188,15 +188,29 @@ impl Database {
         }
     }
 
-    /// A snapshot of the newest psync, in the place of the one that the view has.
-    pub(crate) fn show(&self, view: &mut View) -> Result<()> {
-        let kept = view.snapshot.take().filter(|_| !self.read_only);
+    /// A snapshot of the newest psync, in the place of the one that the view has. For want of room a
+    /// connection that only `reads` gets the object, if no writer has it.
+    pub(crate) fn show(&self, view: &mut View, reads: bool) -> Result<()> {
+        let keeps_writers_out = std::mem::take(&mut view.keeps_writers_out);
+        let kept = view.snapshot.take().filter(|_| !self.read_only && !keeps_writers_out);
         let refreshed = kept.and_then(|mut snapshot| snapshot.refresh().is_ok().then_some(snapshot));
         let snapshot = match refreshed {
             Some(snapshot) => snapshot,
             // In a read-only pool it is a copy.
             None if self.read_only => self.pool.attach_read(&self.name)?,
-            None => self.pool.attach_snapshot_anywhere(&self.name, b"")?,
+            None => {
+                let grows = self.lock().growing_pool();
+                let snapshot =
+                    with_room(grows.as_ref(), || self.pool.attach_snapshot_anywhere(&self.name, b""));
+                match snapshot {
+                    Err(error) if error.kind() == ErrorKind::NoRoom && reads => {
+                        let object = self.pool.attach_read(&self.name).map_err(|_| error)?;
+                        view.keeps_writers_out = true;
+                        object
+                    }
+                    snapshot => snapshot?,
+                }
+            }
         };
         view.commits = Header::read(&snapshot)?.commits;
         view.snapshot = Some(snapshot);
@@ -212,7 +226,7 @@ impl Database {
                 return Err(Failure::busy());
             }
             let commits = view.commits;
-            self.show(&mut view)?;
+            self.show(&mut view, false)?;
             if view.commits != commits {
                 view.source = Source::Object;
                 return Err(Failure::busy());

@@ -73,10 +73,15 @@ impl From<indelible::Error> for CopyError {
 /// its bytes.
 ///
 /// # Errors
-/// The file exists, or cannot be written; the object is no database.
+/// The file exists, or cannot be written; the object is no database; `NoRoom`: a writer has it, and
+/// the pool has no room for a snapshot as large.
 pub fn export(pool: &Pool, object: &str, to: &Path) -> Result<u64, CopyError> {
     let failed = |error| CopyError::File(to.to_owned(), error);
-    let snapshot = pool.attach_snapshot_anywhere(object, b"")?;
+    let snapshot = match pool.attach_snapshot_anywhere(object, b"") {
+        // The object itself, if no writer has it.
+        Err(error) if error.kind() == ErrorKind::NoRoom => pool.attach_read(object).map_err(|_| error)?,
+        snapshot => snapshot?,
+    };
     let header = Header::read(&snapshot)
         .map_err(|failure| CopyError::Refused(failure.text, "name an object that holds a database"))?;
     let bytes = &snapshot.as_slice()[START..START + header.length as usize];

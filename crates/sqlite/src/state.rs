@@ -31,6 +31,8 @@ pub(crate) struct View {
     pub(crate) source: Source,
     /// Kept from one transaction to the next.
     pub(crate) snapshot: Option<ReadObject>,
+    /// Whether that is the object itself, for want of room: writers are kept out until it is dropped.
+    pub(crate) keeps_writers_out: bool,
     pub(crate) commits: u64,
     /// Pages of the object's memory that SQLite has pointers to.
     pub(crate) lent: usize,
@@ -87,7 +89,10 @@ pub(crate) struct State {
 }
 
 /// Does the work; while the pool has no room, makes it twice as long and does it again.
-fn with_room<T>(pool: Option<&Pool>, mut work: impl FnMut() -> indelible::Result<T>) -> indelible::Result<T> {
+pub(crate) fn with_room<T>(
+    pool: Option<&Pool>,
+    mut work: impl FnMut() -> indelible::Result<T>,
+) -> indelible::Result<T> {
     loop {
         let done = work();
         let lacks = done.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoRoom);
@@ -107,6 +112,10 @@ impl State {
         self.object = Some(object);
         (self.dirty, self.owed) = (false, false);
         (self.committed, self.durable) = (commits, commits);
+    }
+
+    pub(crate) fn growing_pool(&self) -> Option<Pool> {
+        self.grows.clone()
     }
 
     pub(crate) fn is_attached(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Readers beside a writer, and writers by turns, in a process and across processes.
 
-use crate::support::{code, integrity, number, open, place, process, try_open, work};
+use crate::support::{code, integrity, number, open, open_read_only, place, process, try_open, work};
 use indelible::Pool;
 use rusqlite::{Connection, ffi};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -73,6 +73,43 @@ fn pages_that_are_lent_keep_a_writer_waiting_and_no_state_is_mixed() {
     drop(rows);
     writer.execute_batch("UPDATE t SET b = 'other'").unwrap();
     assert_eq!(number(&reader, "SELECT count(*) FROM t WHERE b = 'other'"), rows_before);
+}
+
+#[test]
+fn a_reader_beside_a_writer_finds_room_for_its_snapshot_in_a_pool_that_grows() {
+    let (_dir, path) = place();
+    drop(Pool::format(&path, 8 << 20).unwrap());
+    let writer = try_open(&path, "main.db", "").unwrap();
+    writer.execute_batch("CREATE TABLE t(b BLOB); INSERT INTO t VALUES (randomblob(4500000))").unwrap();
+    let reader = try_open(&path, "main.db", "").unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE; INSERT INTO t VALUES (1)").unwrap();
+    assert_eq!(number(&reader, "SELECT count(*) FROM t"), 1);
+    writer.execute_batch("COMMIT").unwrap();
+    assert_eq!(number(&reader, "SELECT count(*) FROM t"), 2);
+}
+
+#[test]
+fn a_pool_without_room_for_a_snapshot_is_read_and_exported_while_it_has_no_writer() {
+    let (dir, path) = place();
+    let writer = try_open(&path, "main.db", "&size=8M").unwrap();
+    writer.execute_batch("CREATE TABLE t(b BLOB); INSERT INTO t VALUES (randomblob(4500000))").unwrap();
+    let reader = open_read_only(&path, "main.db").unwrap();
+    reader.busy_timeout(Duration::ZERO).unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE; INSERT INTO t VALUES (1)").unwrap();
+    let read = reader.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
+    assert_eq!(code(read), ffi::SQLITE_FULL);
+    writer.execute_batch("COMMIT").unwrap();
+    drop((writer, reader));
+    let reader = open_read_only(&path, "main.db").unwrap();
+    assert_eq!((number(&reader, "SELECT count(*) FROM t"), integrity(&reader).as_str()), (2, "ok"));
+    let pool = Pool::open(&path).unwrap();
+    let plain = dir.path().join("plain.db");
+    indelible_sqlite::export(&pool, "main.db", &plain).unwrap();
+    assert_eq!(integrity(&Connection::open(plain).unwrap()), "ok");
+    // The reader keeps writers out for as long as its transaction lasts.
+    let writer = try_open(&path, "main.db", "&size=8M").unwrap();
+    writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+    assert_eq!(number(&writer, "SELECT count(*) FROM t"), 3);
 }
 
 fn add(connection: &Connection, times: usize) {
