@@ -34,7 +34,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     /// # Safety
     ///
     /// Invariant 1.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn load_word(&mut self, address: usize) -> Result<u64, Conflict> {
         let stripe = self.stm.stripes.of(address);
         let seen = self.stm.stripes.look(stripe);
@@ -106,7 +106,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         below & !bits(changed) | own
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_read(&mut self, stripe: usize, seen: State) {
         let read = (stripe as u32, seen);
         if self.reads.last() != Some(&read) {

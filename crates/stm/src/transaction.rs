@@ -101,7 +101,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     /// # Safety
     ///
     /// As for `load`; it is aligned.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn load_word(&mut self, from: *const u64) -> Result<u64, Conflict> {
         debug_assert!(from.is_aligned());
         // SAFETY: the caller's promise.

@@ -89,11 +89,12 @@ impl Durable {
         })
     }
 
-    fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+    fn lines(&self, own: &mut Own, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
+        self.know_views(own);
+        let (_, views) = own.parts();
         let mut told = Vec::with_capacity(writes.len());
         for line in writes.lines() {
-            let (view, offset) = view_of(&views, &line)?;
+            let (view, offset) = view_of(views, &line)?;
             let object = view.object;
             if let Some(pairs) = &view.pairs {
                 let lines = pairs.changed(offset, (line.mask(), line.words()));
@@ -126,7 +127,7 @@ impl Sink for Durable {
             self.know_views(own);
             return demand.log(&self.commits, own, sequence, || writes.lines().map(changed));
         }
-        let told = self.lines(writes).ok_or(StoreError::NotFound);
+        let told = self.lines(own, writes).ok_or(StoreError::NotFound);
         match told.and_then(|lines| self.commits.tell(sequence, lines)) {
             Ok(()) => Ok(()),
             Err(error) => {

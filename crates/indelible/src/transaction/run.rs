@@ -4,7 +4,7 @@ use super::attached::Attached;
 use super::cell::TxCell;
 use super::checked::Words;
 use super::durable::Durable;
-use super::home::{Full, Stuck, Transactional};
+use super::home::{Full, Home, Stuck, Transactional};
 use super::member::{Member, Thread};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
@@ -23,6 +23,8 @@ pub struct Tx<'t> {
     pub(super) running: Transaction<'t, 'static, Words, Durable>,
     pub(super) objects: &'t [&'t dyn Transactional],
     range: Range<usize>,
+    /// That of the first object: most pointers lead to it.
+    pub(super) first_home: Option<&'t Home>,
     pub(super) generation: u32,
     pub(super) conflicted: bool,
     /// A heap lacks room, and may grow: the closure is run again, whatever it returns.
@@ -166,9 +168,18 @@ fn attempt<R, E: From<Error>>(
     let inside = Inside::begin();
     let Some(running) = ends.thread.running() else { return Ok(Attempt::Again) };
     let generation = fork::generation();
-    let range = first.range();
-    let mut tx =
-        Tx { running, objects, range, generation, conflicted: false, full: None, stuck, failed: None };
+    let (range, first_home) = (first.range(), objects.first().and_then(|object| object.home()));
+    let mut tx = Tx {
+        running,
+        objects,
+        range,
+        first_home,
+        generation,
+        conflicted: false,
+        full: None,
+        stuck,
+        failed: None,
+    };
     let result = body(&mut tx);
     if let Some(full) = tx.full {
         return Ok(Attempt::Full(full));
@@ -186,12 +197,15 @@ fn attempt<R, E: From<Error>>(
     }
     // On demand only conflicts make a transaction alone, and it may be run again.
     let once = tx.running.is_alone() && first.space.demand().is_none();
-    let lines = first.space.lines_told(&tx.running);
     if fork::is_stale(generation) {
         return Err(Cause::Forked);
     }
-    if let Some(short) = first.space.room_for(&mut tx.running, lines)? {
-        return Ok(Attempt::Short(short));
+    let mut lines = 0;
+    if !tx.running.writes().is_empty() {
+        lines = first.space.lines_told(&tx.running);
+        if let Some(short) = first.space.room_for(&mut tx.running, lines)? {
+            return Ok(Attempt::Short(short));
+        }
     }
     drop(inside);
     ends.again = None;
@@ -226,7 +240,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `NotAttached`: the cell lies in no object of the transaction.
-    #[inline]
+    #[inline(always)]
     pub fn read<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<T> {
         let from = self.own(cell)?;
         let mut value = MaybeUninit::<T>::zeroed();
@@ -302,7 +316,7 @@ impl Tx<'_> {
         self.step(Err(conflict))
     }
 
-    #[inline]
+    #[inline(always)]
     fn own<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<*mut T> {
         let () = TxCell::<T>::LAYOUT;
         let address = cell.address();

@@ -37,6 +37,7 @@ impl<'a, 't> ObjectWords<'a, 't> {
         Ok(ObjectWords { running, conflicted, range: attached.range() })
     }
 
+    #[inline]
     fn place(&self, offset: u64, len: usize) -> Result<*mut u8, Cause> {
         let end = offset.checked_add(len as u64);
         if end.is_none_or(|end| end > self.range.len() as u64) {
@@ -46,15 +47,19 @@ impl<'a, 't> ObjectWords<'a, 't> {
         Ok(std::ptr::with_exposed_provenance_mut(self.range.start + offset as usize))
     }
 
+    #[inline]
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T, Cause> {
-        done.map_err(|Conflict { .. }| {
-            if let Some(address) = self.running.lost() {
-                let offset = address.wrapping_sub(self.range.start) as u64;
-                return TransactionError::Lost { offset }.into();
-            }
-            *self.conflicted = true;
-            TransactionError::Conflict.into()
-        })
+        done.map_err(|Conflict { .. }| self.doomed())
+    }
+
+    #[cold]
+    fn doomed(&mut self) -> Cause {
+        if let Some(address) = self.running.lost() {
+            let offset = address.wrapping_sub(self.range.start) as u64;
+            return TransactionError::Lost { offset }.into();
+        }
+        *self.conflicted = true;
+        TransactionError::Conflict.into()
     }
 
     fn store_value<T: Plain>(&mut self, offset: u64, value: &T) -> Result<(), Cause> {
@@ -76,9 +81,12 @@ impl<'a, 't> ObjectWords<'a, 't> {
 impl Words for ObjectWords<'_, '_> {
     #[inline]
     fn load(&mut self, offset: u64) -> Result<u64, Cause> {
-        let from = self.place(offset, 8)?;
-        // SAFETY: as in `store_bytes`.
-        let loaded = unsafe { self.running.load(from.cast::<u64>()) };
+        let from = self.place(offset, 8)?.cast::<u64>();
+        // SAFETY: as in `store_bytes`; the second one is aligned.
+        let loaded = match from.is_aligned() {
+            false => unsafe { self.running.load(from) },
+            true => unsafe { self.running.load_word(from) },
+        };
         self.step(loaded)
     }
 
@@ -212,8 +220,12 @@ impl<'t> Tx<'t> {
         Ok(self.home_around(cell)?.attached.size() as u64 / 16)
     }
 
+    #[inline]
     fn home_around<C>(&self, cell: &C) -> Result<&'t Home> {
         let address = std::ptr::from_ref(cell).addr();
+        if let Some(home) = self.first_home.filter(|home| home.attached.range().contains(&address)) {
+            return Ok(home);
+        }
         let around = self.objects.iter().find(|object| object.attached().range().contains(&address));
         let home = around.and_then(|object| object.home());
         home.ok_or_else(|| Error::new("allocate in a heap", TransactionError::NoHeap))
@@ -257,7 +269,8 @@ impl<'t> Tx<'t> {
         what: impl Fn(&WordHeap, &mut ObjectWords<'_, 't>) -> Result<R, Cause>,
     ) -> Result<R> {
         let attached = &home.attached;
-        if !self.objects.iter().any(|object| std::ptr::eq(object.attached(), attached)) {
+        let is_first = self.first_home.is_some_and(|first| std::ptr::eq(first, home));
+        if !is_first && !self.objects.iter().any(|object| std::ptr::eq(object.attached(), attached)) {
             return Err(attached.error(operation, TransactionError::Elsewhere));
         }
         let mut limit = None;
@@ -277,6 +290,14 @@ impl<'t> Tx<'t> {
 
     #[inline]
     fn home(&self, address: u64) -> Result<&'t Home> {
+        match self.first_home {
+            Some(home) if home.words.offset_of(address).is_some() => Ok(home),
+            _ => self.home_of(address),
+        }
+    }
+
+    #[inline(never)]
+    fn home_of(&self, address: u64) -> Result<&'t Home> {
         let mut homes = self.objects.iter().filter_map(|object| object.home());
         let found = homes.find(|home| home.words.offset_of(address).is_some());
         found.ok_or_else(|| {

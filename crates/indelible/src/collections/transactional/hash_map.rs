@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 const WAYS: usize = 16;
-const LEVELS: u64 = 16;
+const LEVELS: usize = 16;
 const BRANCH: u64 = 1;
 
 /// A hash map.
@@ -39,12 +39,35 @@ struct Leaf<K, V> {
     value: TxCell<V>,
 }
 
-fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
+#[inline]
+fn way(branch: &Branch, hash: u64, level: usize) -> &TxCell<u64> {
     &branch.ways[(hash >> (4 * level)) as usize % WAYS]
 }
 
+/// The cells that lead to a key, from the root on.
+struct Path<'t> {
+    ways: [Option<&'t TxCell<u64>>; LEVELS],
+    len: usize,
+}
+
+impl<'t> Path<'t> {
+    #[inline]
+    fn push(&mut self, way: &'t TxCell<u64>) {
+        self.ways[self.len] = Some(way);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<&'t TxCell<u64>> {
+        self.len = self.len.checked_sub(1)?;
+        self.ways[self.len]
+    }
+
+    fn last(&self) -> Option<&'t TxCell<u64>> {
+        self.ways[..self.len].last().copied().flatten()
+    }
+}
+
 struct Found<'t, K, V> {
-    path: Vec<&'t TxCell<u64>>,
     /// The path's last cell, or the previous key's link.
     link: &'t TxCell<u64>,
     leaf: Option<At<'t, K, V>>,
@@ -59,25 +82,33 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         is_bare(tx, tx.at(root)?)
     }
 
+    #[inline]
     fn hash(&self, tx: &mut Tx<'_>, key: &K) -> Result<u64> {
         let mut hash = KeyHash::new(tx.read(&self.seed)?);
         key.stable_hash(&mut hash);
         Ok(hash.finish())
     }
 
-    fn find<'t>(&self, tx: &mut Tx<'t>, key: &K, hash: u64) -> Result<Option<Found<'t, K, V>>> {
+    /// `None`: there is no root. `pass` gets the cells on the way.
+    #[inline]
+    fn find<'t>(
+        &self,
+        tx: &mut Tx<'t>,
+        key: &K,
+        hash: u64,
+        mut pass: impl FnMut(&'t TxCell<u64>),
+    ) -> Result<Option<Found<'t, K, V>>> {
         let Some(root) = tx.read(&self.root)?.some() else { return Ok(None) };
-        let mut path = vec![way(tx.at(root)?, hash, 0)];
-        let mut link = path[0];
-        let mut at = tx.read(link)?;
+        let mut link = way(tx.at(root)?, hash, 0);
+        pass(link);
+        let (mut at, mut level) = (tx.read(link)?, 1);
         while at & BRANCH != 0 {
-            let level = path.len() as u64;
             if level == LEVELS {
                 return Err(damaged("a map has too many levels"));
             }
             link = way(tx.at(TxPtr::<Branch>::new(at & !BRANCH))?, hash, level);
-            path.push(link);
-            at = tx.read(link)?;
+            pass(link);
+            (at, level) = (tx.read(link)?, level + 1);
         }
         let mut steps = Steps::of(tx, self)?;
         while at != 0 {
@@ -85,14 +116,14 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
             let pointer = TxPtr::<Leaf<K, V>>::new(at);
             let leaf = tx.at(pointer)?;
             if tx.read(&leaf.hash)? == hash && tx.read(&leaf.key)? == *key {
-                return Ok(Some(Found { path, link, leaf: Some((pointer, leaf)) }));
+                return Ok(Some(Found { link, leaf: Some((pointer, leaf)) }));
             }
             at = tx.read(&leaf.next)?;
             if at != 0 {
                 link = &leaf.next;
             }
         }
-        Ok(Some(Found { path, link, leaf: None }))
+        Ok(Some(Found { link, leaf: None }))
     }
 
     /// The value of a key.
@@ -104,7 +135,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     /// The cell of a key's value.
     pub fn cell<'t>(&self, tx: &mut Tx<'t>, key: K) -> Result<Option<&'t TxCell<V>>> {
         let hash = self.hash(tx, &key)?;
-        let found = self.find(tx, &key, hash)?;
+        let found = self.find(tx, &key, hash, |_| ())?;
         Ok(found.and_then(|found| found.leaf).map(|(_, leaf)| &leaf.value))
     }
 
@@ -116,13 +147,14 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
             tx.write(&self.seed, crate::collections::table::random())?;
         }
         let hash = self.hash(tx, &key)?;
-        let Some(found) = self.find(tx, &key, hash)? else { return Err(damaged("a map lost its root")) };
+        let (mut last, mut level) = (None, 0);
+        let found = self.find(tx, &key, hash, |way| (last, level) = (Some(way), level + 1))?;
+        let (Some(found), Some(mut last)) = (found, last) else { return Err(damaged("a map lost its root")) };
         if let Some((_, leaf)) = found.leaf {
             let old = tx.read(&leaf.value)?;
             tx.write(&leaf.value, value)?;
             return Ok(Some(old));
         }
-        let mut last = found.path[found.path.len() - 1];
         let there = tx.read(last)?;
         let mut next = 0;
         if there != 0 {
@@ -130,7 +162,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
             if other == hash {
                 next = there;
             } else {
-                last = self.part(tx, (last, there), found.path.len() as u64, [hash, other])?;
+                last = self.part(tx, (last, there), level, [hash, other])?;
             }
         }
         let leaf = Leaf {
@@ -148,7 +180,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         &self,
         tx: &mut Tx<'t>,
         (mut last, there): (&'t TxCell<u64>, u64),
-        level: u64,
+        level: usize,
         [hash, other]: [u64; 2],
     ) -> Result<&'t TxCell<u64>> {
         for level in level..LEVELS {
@@ -168,9 +200,9 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     /// Removes a key; returns its value.
     pub fn remove(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
         let hash = self.hash(tx, &key)?;
-        let Some(Found { mut path, link, leaf: Some((pointer, leaf)) }) = self.find(tx, &key, hash)? else {
-            return Ok(None);
-        };
+        let mut path = Path { ways: [None; LEVELS], len: 0 };
+        let found = self.find(tx, &key, hash, |way| path.push(way))?;
+        let Some(Found { link, leaf: Some((pointer, leaf)) }) = found else { return Ok(None) };
         let (value, next) = (tx.read(&leaf.value)?, tx.read(&leaf.next)?);
         tx.free(pointer)?;
         tx.write(link, next)?;

@@ -31,74 +31,85 @@ struct Node<K, V> {
 
 type Link<K, V> = TxCell<TxPtr<Node<K, V>>>;
 
+struct At<'a, K, V> {
+    link: &'a Link<K, V>,
+    pointer: TxPtr<Node<K, V>>,
+    node: &'a Node<K, V>,
+}
+
+/// Ways to a node are seldom longer.
+const DEPTH: usize = 48;
+
+/// A line that stays as it is needs no place in the log.
+#[inline]
+fn set<K: Value, V: Value>(tx: &mut Tx<'_>, link: &Link<K, V>, to: TxPtr<Node<K, V>>) -> Result<()> {
+    if tx.read(link)?.address() == to.address() { Ok(()) } else { tx.write(link, to) }
+}
+
 impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     /// Whether it is empty.
     pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
         Ok(tx.read(&self.root)?.is_null())
     }
 
-    fn find<'a, 't: 'a>(&'a self, tx: &mut Tx<'t>, key: &K) -> Result<Option<&'a Link<K, V>>> {
+    #[inline]
+    fn find<'a, 't: 'a>(&'a self, tx: &mut Tx<'t>, key: &K) -> Result<Option<At<'a, K, V>>> {
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
-        while let Some(node) = tx.read(link)?.some() {
+        while let Some(pointer) = tx.read(link)?.some() {
             steps.step()?;
-            let node = tx.at(node)?;
-            link = match key.cmp(&tx.read(&node.key)?) {
-                Ordering::Less => &node.left,
-                Ordering::Greater => &node.right,
-                Ordering::Equal => return Ok(Some(link)),
-            };
+            let node = tx.at(pointer)?;
+            let order = key.cmp(&tx.read(&node.key)?);
+            if order == Ordering::Equal {
+                return Ok(Some(At { link, pointer, node }));
+            }
+            link = node.toward(order.is_gt());
         }
         Ok(None)
     }
 
     /// The value of a key.
     pub fn get(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
-        let Some(link) = self.find(tx, &key)? else { return Ok(None) };
-        let node = tx.read(link)?;
-        tx.read(&tx.at(node)?.value).map(Some)
+        let Some(At { node, .. }) = self.find(tx, &key)? else { return Ok(None) };
+        tx.read(&node.value).map(Some)
     }
 
     /// Sets a key's value; returns the former one.
     pub fn insert(&self, tx: &mut Tx<'_>, key: K, value: V) -> Result<Option<V>> {
-        if let Some(link) = self.find(tx, &key)? {
-            let node = tx.read(link)?;
-            let cell = &tx.at(node)?.value;
-            let old = tx.read(cell)?;
-            tx.write(cell, value)?;
-            return Ok(Some(old));
+        let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
+        let mut path = Vec::with_capacity(DEPTH);
+        while let Some(pointer) = tx.read(link)?.some() {
+            steps.step()?;
+            let node = tx.at(pointer)?;
+            let order = key.cmp(&tx.read(&node.key)?);
+            if order == Ordering::Equal {
+                let old = tx.read(&node.value)?;
+                tx.write(&node.value, value)?;
+                return Ok(Some(old));
+            }
+            path.push((At { link, pointer, node }, order.is_gt()));
+            link = node.toward(order.is_gt());
         }
         let pointer = tx.alloc_beside(self, Node::new(key, value))?;
         let rank = self.rank(tx, pointer.address())?;
         let node = tx.at(pointer)?;
         tx.write(&node.rank, rank)?;
-        let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
-        let mut below = loop {
-            let there = tx.read(link)?;
-            let Some(other) = there.some() else { break there };
-            steps.step()?;
-            let other = tx.at(other)?;
-            if tx.read(&other.rank)? < rank {
-                break there;
-            }
-            link = if key < tx.read(&other.key)? { &other.left } else { &other.right };
-        };
-        tx.write(link, pointer)?;
-        let (mut less, mut greater) = (&node.left, &node.right);
-        while let Some(other) = below.some() {
-            steps.step()?;
-            let other = tx.at(other)?;
-            if tx.read(&other.key)? < key {
-                tx.write(less, below)?;
-                less = &other.right;
-                below = tx.read(less)?;
-            } else {
-                tx.write(greater, below)?;
-                greater = &other.left;
-                below = tx.read(greater)?;
-            }
+        let mut above = 0;
+        while let Some((at, _)) = path.get(above)
+            && tx.read(&at.node.rank)? >= rank
+        {
+            above += 1;
         }
-        tx.write(less, TxPtr::NULL)?;
-        tx.write(greater, TxPtr::NULL)?;
+        let below = &path[above..];
+        tx.write(below.first().map_or(link, |(at, _)| at.link), pointer)?;
+        // Nodes on the way below are lesser, to the new one's left, or greater.
+        let (mut less, mut greater) = (&node.left, &node.right);
+        for (at, is_less) in below {
+            let side = if *is_less { &mut less } else { &mut greater };
+            set(tx, *side, at.pointer)?;
+            *side = at.node.toward(*is_less);
+        }
+        set(tx, less, TxPtr::NULL)?;
+        set(tx, greater, TxPtr::NULL)?;
         Ok(None)
     }
 
@@ -116,9 +127,8 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
 
     /// Removes a key; returns its value.
     pub fn remove(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
-        let Some(mut link) = self.find(tx, &key)? else { return Ok(None) };
-        let pointer = tx.read(link)?;
-        let Node { left, right, value, .. } = tx.at(pointer)?;
+        let Some(At { mut link, pointer, node }) = self.find(tx, &key)? else { return Ok(None) };
+        let Node { left, right, value, .. } = node;
         let (mut less, mut greater, value) = (tx.read(left)?, tx.read(right)?, tx.read(value)?);
         tx.free(pointer)?;
         let mut steps = Steps::of(tx, self)?;
@@ -126,16 +136,16 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
             steps.step()?;
             let (one, other) = (tx.at(one)?, tx.at(other)?);
             if tx.read(&one.rank)? >= tx.read(&other.rank)? {
-                tx.write(link, less)?;
+                set(tx, link, less)?;
                 link = &one.right;
                 less = tx.read(link)?;
             } else {
-                tx.write(link, greater)?;
+                set(tx, link, greater)?;
                 link = &other.left;
                 greater = tx.read(link)?;
             }
         }
-        tx.write(link, less.some().unwrap_or(greater))?;
+        set(tx, link, less.some().unwrap_or(greater))?;
         Ok(Some(value))
     }
 
@@ -236,6 +246,11 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
 }
 
 impl<K: Value, V: Value> Node<K, V> {
+    #[inline]
+    fn toward(&self, greater: bool) -> &Link<K, V> {
+        if greater { &self.right } else { &self.left }
+    }
+
     fn new(key: K, value: V) -> Node<K, V> {
         Node {
             rank: TxCell::new(0),

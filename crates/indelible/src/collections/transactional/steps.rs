@@ -6,10 +6,12 @@ use crate::transaction::Tx;
 pub(super) struct Steps(u64);
 
 impl Steps {
+    #[inline]
     pub(super) fn of<C>(tx: &Tx<'_>, cell: &C) -> Result<Steps> {
         tx.most_blocks(cell).map(Steps)
     }
 
+    #[inline]
     pub(super) fn step(&mut self) -> Result<()> {
         self.0 = self.0.checked_sub(1).ok_or_else(endless)?;
         Ok(())

@@ -47,6 +47,7 @@ impl WordHeap {
         WordHeap { base, len: AtomicUsize::new(len), hints: Hints::default() }
     }
 
+    #[inline]
     fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
@@ -55,11 +56,13 @@ impl WordHeap {
         self.len.fetch_max(len, Ordering::AcqRel);
     }
 
+    #[inline]
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base as u64);
         (offset < self.len() as u64).then_some(offset)
     }
 
+    #[inline]
     pub(crate) fn address_of(&self, offset: u64) -> u64 {
         self.base as u64 + offset
     }

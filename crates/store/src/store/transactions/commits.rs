@@ -12,14 +12,16 @@
 //! 3. After a failed publication nothing is published or acknowledged: memory stays ahead of the
 //!    durable state.
 //! 4. `writers` is locked only before the locks of a psync; `state` is not locked meanwhile.
+//! 5. `durable` and `failed` change under the lock of `state`. A thread without it that sees a
+//!    number below `durable`, or no failure, sees what was so at one moment.
 
-use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
+use super::queue::{ChangedLine, Group, Queue, fitting, pages, weight};
 use crate::company::{Company, Watch};
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
-use crate::store::attachment::{Changes, Psync, Writer, growth_left_no_trace, stage};
+use crate::store::attachment::{Changes, Psync, Writer, growth_left_no_trace};
 use crate::store::locks::lock;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, since, wait_for,
@@ -32,7 +34,6 @@ use std::time::{Duration, Instant};
 struct State {
     queue: Queue,
     leading: bool,
-    failed: bool,
     waiting: usize,
     apart: usize,
     company: Company,
@@ -42,6 +43,9 @@ struct State {
 pub struct Commits {
     state: Mutex<State>,
     changed: Condvar,
+    /// Smaller numbers are durable.
+    durable: AtomicU64,
+    failed: AtomicBool,
     /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
     capacity: AtomicU64,
@@ -60,12 +64,13 @@ impl Commits {
         let state = State {
             queue: Queue::new(),
             leading: false,
-            failed: false,
             waiting: 0,
             apart: 0,
             company: Company::with_pace(pace),
         };
         Commits {
+            durable: AtomicU64::new(state.queue.durable()),
+            failed: AtomicBool::new(false),
             state: Mutex::new(state),
             changed: Condvar::new(),
             writers: Mutex::default(),
@@ -146,7 +151,8 @@ impl Commits {
         self.measure(&writers);
         drop(writers);
         if grown.as_ref().is_err_and(|error| !growth_left_no_trace(error)) {
-            self.state().failed = true;
+            let _state = self.state();
+            self.failed.store(true, Ordering::Release);
         }
         grown
     }
@@ -166,8 +172,9 @@ impl Commits {
     ///
     /// # Errors
     /// `Poisoned`: a publication failed.
+    #[inline]
     pub fn check(&self) -> Result<()> {
-        if self.state().failed { Err(StoreError::Poisoned) } else { Ok(()) }
+        if self.failed.load(Ordering::Acquire) { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
     /// Bytes that the lane lacks for a commit of `lines` lines at `places` (object, offset); 0: it
@@ -204,8 +211,8 @@ impl Commits {
     pub fn tell(&self, sequence: u64, lines: Vec<ChangedLine>) -> Result<()> {
         let weight = self.weigh(lines.len(), || lines.iter().map(|line| (line.object, line.offset)));
         let mut state = self.state();
-        if state.failed && !Mutant::CommitFailureForgotten.is_on() {
-            return Err(StoreError::Poisoned);
+        if !Mutant::CommitFailureForgotten.is_on() {
+            self.check()?;
         }
         state.queue.tell(sequence, lines, weight);
         self.notify(&state);
@@ -231,9 +238,18 @@ impl Commits {
     /// # Errors
     /// The cause, for the publishing thread; `Poisoned` for others. After a failure of the medium
     /// the next attach tells whether the commits happened; after any other they did not.
+    #[inline]
     pub fn wait(&self, sequence: u64) -> Result<()> {
+        // See invariant 5. Of a transaction that only read, the last number is mostly durable.
+        if sequence < self.durable.load(Ordering::Acquire) || Mutant::CommitNotAwaited.is_on() {
+            return Ok(());
+        }
+        self.wait_for_publication(sequence)
+    }
+
+    fn wait_for_publication(&self, sequence: u64) -> Result<()> {
         let mut state = self.state();
-        if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
+        if state.queue.is_durable(sequence) {
             return Ok(());
         }
         let joins = !state.queue.is_taken(sequence);
@@ -243,8 +259,8 @@ impl Commits {
             if state.queue.is_durable(sequence) {
                 break (state, Ok(()));
             }
-            if state.failed {
-                break (state, Err(StoreError::Poisoned));
+            if let Err(poisoned) = self.check() {
+                break (state, Err(poisoned));
             }
             let closes = !state.leading && state.company.is_complete();
             if !state.leading
@@ -256,9 +272,9 @@ impl Commits {
             }
             let room = self.capacity.load(Ordering::Relaxed);
             state = match if closes { state.queue.take(room) } else { None } {
-                Some(group) => match self.lead(state, &group) {
-                    Ok(()) => self.state(),
-                    failed => break (self.state(), failed),
+                Some(group) => match self.lead(state, group) {
+                    (state, Ok(())) => state,
+                    failed => break failed,
                 },
                 None => {
                     state.waiting += 1;
@@ -291,30 +307,51 @@ impl Commits {
         self.wait(last)
     }
 
-    fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
+    fn lead<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        group: Group,
+    ) -> (MutexGuard<'a, State>, Result<()>) {
         state.leading = true;
         state.company.close();
         // A lone thread has no company.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
-        let mut lead = Lead { commits: self, begin, failed: true };
+        let lead = Lead { commits: self, begin };
         let result = self.publish(group);
-        lead.failed = result.is_err() && !Mutant::CommitFailureForgotten.is_on();
-        drop(lead);
-        result
+        let done = result.is_ok() || Mutant::CommitFailureForgotten.is_on();
+        std::mem::forget(lead);
+        (self.end_lead(begin, done), result)
     }
 
-    fn publish(&self, group: &Group) -> Result<()> {
+    fn end_lead(&self, begin: Option<Instant>, done: bool) -> MutexGuard<'_, State> {
+        let took = begin.map(since);
+        let mut state = self.state();
+        state.leading = false;
+        state.company.expect_again(took);
+        if done {
+            state.queue.made_durable();
+            self.durable.store(state.queue.durable(), Ordering::Release);
+        } else {
+            self.failed.store(true, Ordering::Release);
+        }
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
+        state
+    }
+
+    fn publish(&self, group: Group) -> Result<()> {
         let mut writers = lock(&self.writers);
         if Mutant::CommitsReordered.is_on()
             && let Some(newest) = group.newest()
         {
-            publish(&mut writers, &newest.lines())?;
+            publish(&mut writers, &newest.into_lines())?;
         }
-        let lines = group.lines();
+        let lines = group.into_lines();
         if Mutant::CommitApart.is_on() {
-            for (object, lines) in lines {
-                publish(&mut writers, &BTreeMap::from([(object, lines)]))?;
+            for lines in lines.chunk_by(|one, next| one.object == next.object) {
+                publish(&mut writers, lines)?;
             }
         } else {
             publish(&mut writers, &lines)?;
@@ -324,43 +361,41 @@ impl Commits {
     }
 }
 
-fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>) -> Result<()> {
-    if lines.keys().any(|object| !writers.contains_key(object)) {
+/// `lines`: of each object together, in order, each once.
+fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &[ChangedLine]) -> Result<()> {
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return Ok(()) };
+    if first.object == last.object {
+        let writer = writers.get_mut(&first.object).ok_or(StoreError::NotFound)?;
+        let mut changes = changes(lines);
+        return Psync::begin([writer])?.stage([&mut changes as &mut dyn Changes], None)?.commit();
+    }
+    let mut of_objects = BTreeMap::new();
+    for lines in lines.chunk_by(|one, next| one.object == next.object) {
+        of_objects.insert(lines[0].object, changes(lines));
+    }
+    if of_objects.keys().any(|object| !writers.contains_key(object)) {
         return Err(StoreError::NotFound);
     }
-    let mut parts: Vec<_> = writers
-        .iter_mut()
-        .filter_map(|(object, writer)| {
-            let lines = lines.get(object)?;
-            let changes = move |primary: u64, batch: &mut Batch| {
-                lines.iter().for_each(|(offset, bytes)| batch.copy_lines(primary + offset, &bytes[..]));
-                Ok(lines.last_key_value().map_or(0, |(offset, _)| offset + LINE))
-            };
-            Some((writer, changes))
-        })
-        .collect();
-    let parts = parts.iter_mut().map(|(writer, changes)| (&mut **writer, changes as &mut dyn Changes));
-    stage(parts, None)?.commit()
+    let writers = writers.iter_mut().filter(|(object, _)| of_objects.contains_key(object));
+    let begun = Psync::begin(writers.map(|(_, writer)| writer))?;
+    begun.stage(of_objects.values_mut().map(|changes| changes as &mut dyn Changes), None)?.commit()
 }
 
+fn changes(lines: &[ChangedLine]) -> impl FnMut(u64, &mut Batch) -> Result<u64> {
+    move |primary, batch| {
+        lines.iter().for_each(|line| batch.copy_lines(primary + line.offset, &line.bytes));
+        Ok(lines.last().map_or(0, |line| line.offset + LINE))
+    }
+}
+
+/// Ends a publication that panics.
 struct Lead<'a> {
     commits: &'a Commits,
     begin: Option<Instant>,
-    failed: bool,
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
-        let took = self.begin.map(since);
-        let mut state = self.commits.state();
-        state.leading = false;
-        state.company.expect_again(took);
-        state.failed |= self.failed;
-        if !self.failed {
-            state.queue.made_durable();
-        }
-        if state.waiting > 0 {
-            self.commits.changed.notify_all();
-        }
+        drop(self.commits.end_lead(self.begin, false));
     }
 }

@@ -9,7 +9,7 @@
 use crate::format::batch::{Run, Section};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// A line's content after a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,19 @@ struct Told {
 
 #[derive(Debug)]
 pub(super) struct Queue {
-    told: BTreeMap<u64, Told>,
+    /// From `next` on; `None`: not told yet.
+    told: VecDeque<Option<Told>>,
     next: u64,
     durable: u64,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Queue { told: BTreeMap::new(), next: 1, durable: 1 }
+        Queue { told: VecDeque::new(), next: 1, durable: 1 }
+    }
+
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
     }
 
     pub(super) fn is_durable(&self, sequence: u64) -> bool {
@@ -73,30 +78,33 @@ impl Queue {
     }
 
     pub(super) fn last(&self) -> u64 {
-        let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);
-        self.next - 1 + run.count() as u64
+        self.next - 1 + self.told.iter().take_while(|told| told.is_some()).count() as u64
     }
 
     pub(super) fn tell(&mut self, sequence: u64, lines: Vec<ChangedLine>, weight: u64) {
-        debug_assert!(
-            sequence >= self.next && !self.told.contains_key(&sequence),
-            "number {sequence}, again"
-        );
-        self.told.insert(sequence, Told { lines, weight });
+        debug_assert!(sequence >= self.next, "number {sequence}, again");
+        let at = sequence.saturating_sub(self.next) as usize;
+        if at >= self.told.len() {
+            self.told.resize_with(at + 1, || None);
+        }
+        debug_assert!(self.told[at].is_none(), "number {sequence}, again");
+        self.told[at] = Some(Told { lines, weight });
     }
 
     /// `None`: the next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
-        let (mut group, mut used) = (Vec::new(), 0_u64);
-        while let Some(told) = self.told.get(&self.next) {
+        let (mut count, mut used) = (0, 0_u64);
+        while let Some(Some(told)) = self.told.get(count) {
             used = used.saturating_add(told.weight);
-            if used > room && !group.is_empty() {
+            if used > room && count > 0 {
                 break;
             }
-            group.extend(self.told.remove(&self.next).map(|told| told.lines));
-            self.next += 1;
+            count += 1;
         }
-        (!group.is_empty()).then_some(Group(group))
+        self.next += count as u64;
+        let mut told = self.told.drain(..count).flatten().map(|told| told.lines);
+        let first = told.next()?;
+        Some(Group { first, others: told.collect() })
     }
 
     pub(super) fn made_durable(&mut self) {
@@ -104,30 +112,35 @@ impl Queue {
     }
 }
 
-pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
-
 #[derive(Debug)]
-pub(super) struct Group(Vec<Vec<ChangedLine>>);
+pub(super) struct Group {
+    first: Vec<ChangedLine>,
+    others: Vec<Vec<ChangedLine>>,
+}
 
 impl Group {
-    pub(super) fn lines(&self) -> BTreeMap<u64, Lines<'_>> {
-        let mut all: BTreeMap<u64, Lines<'_>> = BTreeMap::new();
-        for line in self.0.iter().flatten() {
-            let lines = all.entry(line.object).or_default();
-            if Mutant::CommitOlderLine.is_on() {
-                lines.entry(line.offset).or_insert(&line.bytes);
-            } else {
-                lines.insert(line.offset, &line.bytes);
-            }
+    /// The newest of each line, of each object together and in order.
+    pub(super) fn into_lines(self) -> Vec<ChangedLine> {
+        let place = |line: &ChangedLine| (line.object, line.offset);
+        let mut lines = self.first;
+        if self.others.is_empty() {
+            lines.sort_unstable_by_key(place);
+            return lines;
         }
-        all
+        if Mutant::CommitOlderLine.is_on() {
+            lines.extend(self.others.into_iter().flatten());
+        } else {
+            let newest_first = self.others.into_iter().rev().flatten().collect::<Vec<_>>();
+            lines.splice(0..0, newest_first);
+        }
+        // Equal ones keep their order.
+        lines.sort_by_key(place);
+        lines.dedup_by_key(|line| place(line));
+        lines
     }
 
     pub(super) fn newest(&self) -> Option<Group> {
-        self.0
-            .split_last()
-            .filter(|(_, others)| !others.is_empty())
-            .map(|(last, _)| Group(vec![last.clone()]))
+        self.others.last().map(|last| Group { first: last.clone(), others: Vec::new() })
     }
 }
 
@@ -150,13 +163,13 @@ mod tests {
         queue.tell(1, vec![line(1, 0, 1), line(2, 64, 1)], 10);
         assert_eq!(queue.last(), 2);
         let group = queue.take(100).unwrap();
-        let lines = group.lines();
-        assert_eq!((lines[&1][&0][0], lines[&2][&64][0], lines.len()), (2, 1, 2), "the newest of each line");
+        let lines = group.into_lines();
+        assert_eq!(lines, [line(1, 0, 2), line(2, 64, 1)], "the newest of each line");
         assert!(!queue.is_durable(1) && queue.take(100).is_none());
         queue.made_durable();
         assert!(queue.is_durable(2) && !queue.is_durable(3));
         queue.tell(3, Vec::new(), 0);
-        assert_eq!((queue.last(), queue.take(100).unwrap().lines().len()), (4, 1));
+        assert_eq!((queue.last(), queue.take(100).unwrap().into_lines().len()), (4, 1));
     }
 
     #[test]
@@ -165,7 +178,9 @@ mod tests {
         for number in 1..=4 {
             queue.tell(number, vec![line(number, 0, 0)], if number == 3 { 1000 } else { 40 });
         }
-        let mut take = || queue.take(100).map(|group| group.lines().into_keys().collect::<Vec<_>>());
+        let mut take = || {
+            queue.take(100).map(|group| group.into_lines().iter().map(|line| line.object).collect::<Vec<_>>())
+        };
         assert_eq!((take(), take(), take(), take()), (Some(vec![1, 2]), Some(vec![3]), Some(vec![4]), None));
     }
 
