@@ -7,7 +7,7 @@
     bench/kv-server.py --bytes               bytes written to the device for each SET; the folder has to be alone on it
 
 Needs redis-server and redis-benchmark (Debian: redis-server, redis-tools). Values are random. Redis does not rewrite its log.
-`kv-ycsb.py` has the same options.
+`kv-ycsb.py` has the same options, `kv-suites.py` some of them.
 """
 
 import argparse

@@ -10,7 +10,11 @@ use indelible_testing::{Seeded, not_tested};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-const COMMANDS: usize = 20_000;
+/// Commands of a test: 20,000, or `INDELIBLE_COMMANDS`.
+fn commands() -> usize {
+    let asked = std::env::var("INDELIBLE_COMMANDS").ok();
+    asked.map_or(20_000, |text| text.parse().expect("INDELIBLE_COMMANDS is a number"))
+}
 
 /// Killed when dropped.
 struct Peer(Child);
@@ -272,7 +276,7 @@ fn replies_are_those_of_redis() {
             client.ask(&format!("HELLO {version}"));
         }
         let mut queue: Option<Vec<String>> = None;
-        for at in 0..COMMANDS {
+        for at in 0..commands() {
             let line = filled(REDIS[random.usize(0..REDIS.len())], &mut random);
             let queued = queue.clone().unwrap_or_default();
             let [ours, theirs] = clients.each_mut().map(|client| answer(client, &line, &queued));
@@ -316,6 +320,7 @@ const MEMCACHED: &[&str] = &[
     "delete {key} 5",
     "gat 100000 {key} {key}",
     "gats 100000 {key}",
+    "gat -1 {key}",
     "flush_all",
     "set {key} 0 0",
     "set {key} x 0 1",
@@ -355,7 +360,7 @@ fn replies_are_those_of_memcached() {
         client.ask("incr negative 1")
     });
     assert_eq!(negative[0], negative[1]);
-    for at in 0..COMMANDS {
+    for at in 0..commands() {
         let template = MEMCACHED[random.usize(0..MEMCACHED.len())];
         let key = |random: &mut Seeded| format!("key:{}", random.u8(0..6));
         let mut line = template.to_owned();

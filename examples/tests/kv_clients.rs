@@ -140,6 +140,54 @@ fn clients_choose_the_version_of_the_protocol() {
     assert_eq!(server.client().ask("ZSCORE z m"), bulk("1.5"));
 }
 
+/// What Redis's own tests set before they begin.
+#[test]
+fn settings_of_redis_s_memory_have_no_effect() {
+    let folder = Ground::Memory.folder();
+    let server = Server::start(&folder.path().join("kv.pmo"));
+    let mut client = server.client();
+    for (request, reply) in [
+        ("FUNCTION FLUSH", "OK"),
+        ("CONFIG SET list-max-listpack-size -1", "OK"),
+        ("CONFIG SET zset-max-ziplist-entries 0 List-Compress-Depth 2", "OK"),
+    ] {
+        assert_eq!(client.ask(request), Reply::Simple(reply.into()), "{request}");
+    }
+    for (request, words) in [
+        ("CONFIG SET maxmemory 1", "ERR settings are arguments"),
+        ("CONFIG SET set-max-intset-entries 0 save x", "ERR settings are arguments"),
+        ("CONFIG NONE", "ERR unknown subcommand 'NONE'. Try CONFIG HELP."),
+        ("CLIENT NONE x", "ERR unknown subcommand 'NONE'. Try CLIENT HELP."),
+        ("FUNCTION LOAD x", "ERR the server has no functions"),
+    ] {
+        let reply = client.ask(request);
+        assert!(matches!(&reply, Reply::Error(text) if text.starts_with(words)), "{request}: {reply:?}");
+    }
+}
+
+/// As memcached's own tests expect.
+#[test]
+fn rare_requests_are_answered_as_memcached_does() {
+    let folder = Ground::Memory.folder();
+    let server = Server::of_both(&folder.path().join("kv.pmo"));
+    let mut client = server.memcached();
+    let long = "x".repeat((1 << 20) + 1);
+    assert_eq!(client.ask("set a 0 0 1|x"), "STORED");
+    for (command, left) in [("add", true), ("append", true), ("set", false)] {
+        let reply = client.ask(&format!("{command} a 0 0 {}|{long}", long.len()));
+        assert_eq!(reply, "SERVER_ERROR object too large for cache", "{command}");
+        assert_eq!(client.ask("get a") != "END", left, "{command}");
+    }
+    for size in ["2147483647", "4294967295", "-1"] {
+        assert_eq!(client.ask(&format!("set a 0 0 {size}")), "CLIENT_ERROR bad command line format");
+    }
+    assert_eq!(client.ask("set a 5 0 1|x"), "STORED");
+    assert_eq!(client.ask("gat -1 a"), "VALUE a 5 1|x|END", "a value is shown before its end");
+    assert_eq!(client.ask("get a"), "END");
+    client.send("GET /a HTTP/1.1").unwrap();
+    assert!(client.receive().is_err(), "the connection of a browser ends");
+}
+
 #[test]
 fn a_server_without_files_waits() {
     let folder = Ground::Memory.folder();

@@ -46,11 +46,20 @@ impl<'h> Call<'_, 'h> {
         Ok(Some(result))
     }
 
-    pub(crate) fn create(&mut self, value: impl FnOnce() -> Value<'h>) -> Result<(), Refusal> {
-        if !self.keys.is_there(self.words[1], self.now) {
-            self.keys.insert(self.words[1], value(), 0)?;
+    /// As `change`, of an existing key or of a new one with the value of `create`.
+    pub(crate) fn change_or_create<R>(
+        &mut self,
+        create: Option<impl FnOnce() -> Value<'h>>,
+        change: impl FnOnce(&mut Value<'h>) -> Result<(R, bool), Refusal>,
+    ) -> Result<Option<R>, Refusal> {
+        let mut change = Some(change);
+        let changed = self.change(|value| change.take().ok_or(Refusal::NoSuchKey)?(value))?;
+        if changed.is_some() {
+            return Ok(changed);
         }
-        Ok(())
+        let (Some(change), Some(create)) = (change, create) else { return Ok(None) };
+        self.keys.insert(self.words[1], create(), 0)?;
+        self.change(change)
     }
 }
 
@@ -64,6 +73,8 @@ pub(crate) enum Refusal {
     Arguments(&'static str),
     Expiry(&'static str),
     Other(&'static str),
+    /// Of a command.
+    Subcommand(String, &'static str),
     Heap(indelible::Error),
 }
 
@@ -87,6 +98,9 @@ impl fmt::Display for Refusal {
             Refusal::Arguments(name) => write!(f, "ERR wrong number of arguments for '{name}' command"),
             Refusal::Expiry(name) => write!(f, "ERR invalid expire time in '{name}' command"),
             Refusal::Other(why) => write!(f, "ERR {why}"),
+            Refusal::Subcommand(word, command) => {
+                write!(f, "ERR unknown subcommand '{word}'. Try {command} HELP.")
+            }
             Refusal::Heap(error) => write!(f, "OOM {error}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
-use crate::service::Service;
+use crate::service::Access;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,15 +52,25 @@ impl Connection {
         self.has_more && !self.is_blocked
     }
 
-    pub(crate) fn receive(&mut self, service: &Service<'_>, piece: &mut Vec<u8>) -> io::Result<()> {
-        if !self.has_more {
-            piece.resize(PIECE, 0);
-            match self.stream.read(piece) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.input.extend_from_slice(&piece[..count]),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error),
-            }
+    /// Reads what has arrived.
+    pub(crate) fn receive(&mut self, piece: &mut Vec<u8>) -> io::Result<()> {
+        if self.is_sending() || self.has_more {
+            return Ok(());
+        }
+        piece.resize(PIECE, 0);
+        match self.stream.read(piece) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => self.input.extend_from_slice(&piece[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Executes the requests that are whole.
+    pub(crate) fn execute(&mut self, access: &mut Access<'_, '_>) {
+        if self.is_sending() {
+            return;
         }
         let (mut at, before) = (0, self.answered);
         self.has_more = false;
@@ -69,7 +79,7 @@ impl Connection {
                 self.has_more = true;
                 break;
             }
-            match self.protocol.step(service, &self.input[at..], &mut self.reply) {
+            match self.protocol.step(access, &self.input[at..], &mut self.reply) {
                 Step::Incomplete => break,
                 Step::Done { len, answered, ends } => {
                     at += len;
@@ -78,7 +88,7 @@ impl Connection {
                 }
             }
         }
-        service.figures.requests.fetch_add((self.answered - before) as u64, Relaxed);
+        access.service.figures.requests.fetch_add((self.answered - before) as u64, Relaxed);
         self.input.drain(..at);
         if self.input.len() > REQUEST {
             self.protocol.refuse("the request is too long", &mut self.reply);
@@ -87,7 +97,6 @@ impl Connection {
         if self.input.is_empty() && self.input.capacity() > KEEP {
             self.input = Vec::new();
         }
-        Ok(())
     }
 
     pub(crate) fn refuse(&mut self, error: &str) {

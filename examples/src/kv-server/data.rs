@@ -122,7 +122,30 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
     /// Changes an unexpired key's value. Unlike a mutable reference, a closure makes no later cut
     /// examine the value again.
     pub(crate) fn update<R>(&mut self, key: &[u8], now: u64, change: impl FnOnce(&mut V) -> R) -> Option<R> {
-        if self.is_there(key, now) { self.items.update(key, |item| change(&mut item.value)) } else { None }
+        self.update_item(key, now, |item| change(&mut item.value))
+    }
+
+    fn update_item<R>(&mut self, key: &[u8], now: u64, change: impl FnOnce(&mut Item<V>) -> R) -> Option<R> {
+        let changed = self.items.update(key, |item| (!item.is_over(now)).then(|| change(item)))?;
+        if changed.is_none() {
+            self.remove(key);
+        }
+        changed
+    }
+
+    /// As `update`, and sets the expiry unless `change` fails.
+    pub(crate) fn replace<E: From<indelible::Error>>(
+        &mut self,
+        key: &[u8],
+        now: u64,
+        expires: Option<u64>,
+        change: impl FnOnce(&mut V) -> std::result::Result<(), E>,
+    ) -> Option<std::result::Result<(), E>> {
+        let replaced = self.update_item(key, now, |item| change(&mut item.value).map(|()| item.expires))?;
+        Some(replaced.and_then(|before| match expires {
+            Some(expires) if expires != before => Ok(self.expire(key, expires)?),
+            _ => Ok(()),
+        }))
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], value: V, expires: u64) -> Result<()> {

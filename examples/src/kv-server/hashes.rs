@@ -103,8 +103,7 @@ fn found<'a, 'h>(call: &'a Call<'_, 'h>) -> Result<Option<&'a Hash<'h>>, Refusal
 /// `HSET key field value [field value …]`; returns the number of new fields.
 fn set(call: &mut Call<'_, '_>, name: &'static str) -> Result<usize, Refusal> {
     let (pairs, []) = call.words[2..].as_chunks::<2>() else { return Err(Refusal::Arguments(name)) };
-    call.create(|| Value::Hash(PHashMap::new()))?;
-    change(call, |hash| fill(hash, pairs))?.unwrap_or(Ok(0))
+    change_or_create(call, |hash| fill(hash, pairs))?.unwrap_or(Ok(0))
 }
 
 fn fill(hash: &mut Hash<'_>, pairs: &[[&[u8]; 2]]) -> Result<usize, Refusal> {
@@ -131,6 +130,16 @@ fn change<'h, R>(
     change: impl FnOnce(&mut Hash<'h>) -> R,
 ) -> Result<Option<R>, Refusal> {
     call.change(|value| match value {
+        Value::Hash(hash) => Ok((change(hash), hash.is_empty())),
+        _ => Err(Refusal::WrongType),
+    })
+}
+
+fn change_or_create<'h, R>(
+    call: &mut Call<'_, 'h>,
+    change: impl FnOnce(&mut Hash<'h>) -> R,
+) -> Result<Option<R>, Refusal> {
+    call.change_or_create(Some(|| Value::Hash(PHashMap::new())), |value| match value {
         Value::Hash(hash) => Ok((change(hash), hash.is_empty())),
         _ => Err(Refusal::WrongType),
     })
@@ -167,8 +176,7 @@ fn add(
     sum: impl FnOnce(Option<&[u8]>) -> Result<String, Refusal>,
 ) -> Result<String, Refusal> {
     let field = call.words[2];
-    call.create(|| Value::Hash(PHashMap::new()))?;
-    let added = change(call, |hash| {
+    let added = change_or_create(call, |hash| {
         let sum = sum(hash.get(field).map(|value| &value[..]))?;
         put(hash, field, sum.as_bytes())?;
         Ok(sum)

@@ -1,9 +1,10 @@
 //! Keys of any kind: DEL, EXPIRE, SCAN and so on.
 
 use crate::call::{Call, Command, Done, MANY, Refusal, changes, integer, is, looks};
-use crate::data::Value;
+use crate::data::{Bytes, Value};
 use crate::glob::matches;
 use crate::reply::Reply;
+use crate::session::unknown;
 
 pub(crate) const COMMANDS: &[Command] = &[
     changes("DEL", 2..=MANY, delete),
@@ -46,6 +47,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         call.reply.count(keys);
         Ok(())
     }),
+    looks("MEMORY", 2..=MANY, memory),
     changes("FLUSHALL", 1..=2, flush),
     changes("FLUSHDB", 1..=2, flush),
 ];
@@ -56,6 +58,36 @@ fn kind(value: &Value<'_>) -> &'static str {
         Value::Hash(_) => "hash",
         Value::Sorted(_) => "zset",
         Value::List(_) => "list",
+    }
+}
+
+/// `MEMORY USAGE key [SAMPLES count]`: bytes of the key and its value, without those of the heap.
+fn memory(call: &mut Call<'_, '_>) -> Done {
+    let key = match call.words[1..] {
+        [word, key] | [word, key, _, _] if is(word, "USAGE") => key,
+        [word, ..] => return Err(unknown(word, "MEMORY")),
+        [] => return Err(Refusal::Syntax),
+    };
+    match call.keys.get(key, call.now) {
+        Some(item) => {
+            let bytes = size_of_val(item) + key.len() + bytes(&item.value);
+            call.reply.count(bytes);
+        }
+        None => call.reply.nil(),
+    }
+    Ok(())
+}
+
+fn bytes(value: &Value<'_>) -> usize {
+    let of = |text: &Bytes<'_>| size_of_val(text) + text.len();
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Hash(hash) => hash.iter().map(|(field, value)| of(field) + of(value)).sum(),
+        // The member is in both.
+        Value::Sorted(set) => {
+            set.order.iter().map(|rank| 2 * (size_of_val(&rank.score) + of(&rank.member))).sum()
+        }
+        Value::List(list) => list.iter().map(of).sum(),
     }
 }
 

@@ -95,14 +95,14 @@ fn take<'h>(list: &mut List<'h>, at: End) -> Option<Bytes<'h>> {
 
 fn push(call: &mut Call<'_, '_>, at: End, creates: bool) -> Done {
     let (values, heap) = (&call.words[2..], call.heap);
-    if creates {
-        call.create(|| Value::List(PVecDeque::new_in(heap)))?;
-    }
-    let len = change(call, |list| {
-        for value in values {
-            put(list, at, Bytes::try_from_slice_in(value, heap)?)?;
+    let create = creates.then_some(|| Value::List(PVecDeque::new_in(heap)));
+    let len = call.change_or_create(create, |value| match value {
+        Value::List(list) => {
+            let pushed =
+                values.iter().try_for_each(|value| put(list, at, Bytes::try_from_slice_in(value, heap)?));
+            Ok((pushed.map(|()| list.len()), list.is_empty()))
         }
-        Ok::<usize, Refusal>(list.len())
+        _ => Err(Refusal::WrongType),
     })?;
     call.reply.count(len.unwrap_or(Ok(0))?);
     Ok(())

@@ -1,9 +1,9 @@
 //! memcached's text protocol: requests and commands.
 
-use crate::data::{Bytes, Cached, Keys, assign};
+use crate::data::{Bytes, Cached, assign};
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
-use crate::service::{Access, Service};
+use crate::service::Access;
 use indelible::Result;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,6 +13,8 @@ const KEY: usize = 250;
 const LINE: usize = 64 << 10;
 /// Longest relative time in seconds; greater ones count from 1970.
 const MONTH: i64 = 60 * 60 * 24 * 30;
+/// The largest size that memcached reads.
+const SIZE: usize = i32::MAX as usize - 2;
 
 const FORMAT: &str = "CLIENT_ERROR bad command line format";
 const FULL: &str = "SERVER_ERROR out of memory storing object";
@@ -50,7 +52,7 @@ struct Store<'i> {
 type Answer = std::result::Result<(), &'static str>;
 
 impl Protocol for Memcached {
-    fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step {
+    fn step(&mut self, access: &mut Access<'_, '_>, input: &[u8], reply: &mut Reply) -> Step {
         let unanswered = |len| Step::Done { len, answered: false, ends: false };
         if input.is_empty() {
             return Step::Incomplete;
@@ -78,21 +80,29 @@ impl Protocol for Memcached {
         let answer = match words.first().copied().unwrap_or_default() {
             b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => match Store::read(&words) {
                 Err(answer) => Err(answer),
-                Ok((_, size)) if size > LONGEST => {
+                Ok((store, size)) if size > LONGEST => {
                     self.skips = size + 2;
+                    if store.kind == b"set" {
+                        // Nobody is to read the former value.
+                        access.changes();
+                        access.database.cache.remove(store.key);
+                    }
                     Err("SERVER_ERROR object too large for cache")
                 }
                 Ok((store, size)) => {
                     let Some(data) = input.get(len..len + size + 2) else { return Step::Incomplete };
                     len += size + 2;
                     match data.strip_suffix(b"\r\n") {
-                        Some(data) => service.with(true, |access| store.run(access, data)),
+                        Some(data) => store.run(access, data),
                         None => Err("CLIENT_ERROR bad data chunk"),
                     }
                 }
             },
             b"quit" => return Step::Done { len, answered: false, ends: true },
-            _ => run(service, &words, reply),
+            _ if words.len() > 1 && words[words.len() - 1].starts_with(b"HTTP/") => {
+                return Step::Done { len, answered: false, ends: true };
+            }
+            _ => run(access, &words, reply),
         };
         match answer {
             Ok(()) if reply.overflows() => {
@@ -117,48 +127,43 @@ impl Protocol for Memcached {
     }
 }
 
-fn run(service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) -> Answer {
+fn run(access: &mut Access<'_, '_>, words: &[&[u8]], reply: &mut Reply) -> Answer {
     match words {
         [command @ (b"get" | b"gets"), keys @ ..] => {
             if keys.is_empty() {
                 return Err("ERROR");
             }
             checked(keys)?;
-            service.with(false, |access| {
-                keys.iter().for_each(|key| show(access, key, *command == b"gets", reply));
-            });
+            keys.iter().for_each(|key| show(access, key, *command == b"gets", reply));
             reply.raw(b"END\r\n");
             Ok(())
         }
         [command @ (b"gat" | b"gats"), time, keys @ ..] => {
             let time = number(time).ok_or("CLIENT_ERROR invalid exptime argument")?;
             checked(keys)?;
-            service.with(true, |access| {
-                for key in keys {
-                    touch(access, key, time)?;
-                    show(access, key, *command == b"gats", reply);
-                }
-                Ok(())
-            })?;
+            for key in keys {
+                // Shown before its end, which may be in the past.
+                show(access, key, *command == b"gats", reply);
+                touch(access, key, time)?;
+            }
             reply.raw(b"END\r\n");
             Ok(())
         }
         [command @ (b"incr" | b"decr"), key, by] => {
             checked(&[key])?;
             let by = unsigned(by).ok_or("CLIENT_ERROR invalid numeric delta argument")?;
-            service.with(true, |access| count(access, key, *command == b"incr", by, reply))
+            count(access, key, *command == b"incr", by, reply)
         }
         [b"touch", key, time] => {
             checked(&[key])?;
             let time = number(time).ok_or("CLIENT_ERROR invalid exptime argument")?;
-            let touched = service.with(true, |access| touch(access, key, time))?;
-            Err(if touched { "TOUCHED" } else { "NOT_FOUND" })
+            Err(if touch(access, key, time)? { "TOUCHED" } else { "NOT_FOUND" })
         }
         [b"delete", key] | [b"delete", key, b"0"] => {
             checked(&[key])?;
-            let deleted = service.with(true, |Access { database, now, .. }| {
-                database.cache.is_there(key, *now) && database.cache.remove(key).is_some()
-            });
+            access.changes();
+            let (cache, now) = (&mut access.database.cache, access.now);
+            let deleted = cache.is_there(key, now) && cache.remove(key).is_some();
             Err(if deleted { "DELETED" } else { "NOT_FOUND" })
         }
         [b"delete", _, ..] => Err("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]"),
@@ -167,11 +172,12 @@ fn run(service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) -> Answer {
             if delay.ok_or("CLIENT_ERROR invalid exptime argument")? > 0 {
                 return Err("SERVER_ERROR this server flushes without a delay");
             }
-            service.with(true, |access| access.database.cache.clear());
+            access.changes();
+            access.database.cache.clear();
             Err("OK")
         }
         [b"stats"] => {
-            stats(service, reply);
+            stats(access, reply);
             Ok(())
         }
         [b"stats", b"reset"] => Err("RESET"),
@@ -210,6 +216,7 @@ fn end(now: u64, time: i64) -> u64 {
 }
 
 fn touch(access: &mut Access<'_, '_>, key: &[u8], time: i64) -> std::result::Result<bool, &'static str> {
+    access.changes();
     let (cache, now) = (&mut access.database.cache, access.now);
     let there = cache.is_there(key, now);
     if there {
@@ -219,6 +226,7 @@ fn touch(access: &mut Access<'_, '_>, key: &[u8], time: i64) -> std::result::Res
 }
 
 fn count(access: &mut Access<'_, '_>, key: &[u8], up: bool, by: u64, reply: &mut Reply) -> Answer {
+    access.changes();
     let Access { database, now, .. } = access;
     let unique = database.unique + 1;
     let counted = database.cache.update(key, *now, |cached| {
@@ -250,11 +258,12 @@ impl<'i> Store<'i> {
         let size = number(bytes).ok_or(FORMAT)?;
         let (Some(flags), Some(time)) = (flags, number(time)) else { return Err(FORMAT) };
         checked(&[key])?;
-        let size = usize::try_from(size).map_err(|_| FORMAT)?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= SIZE).ok_or(FORMAT)?;
         Ok((Store { kind, key, flags, time, unique }, size))
     }
 
     fn run(&self, access: &mut Access<'_, '_>, data: &[u8]) -> Answer {
+        access.changes();
         let now = access.now;
         let there = access.database.cache.is_there(self.key, now);
         match self.kind {
@@ -276,7 +285,7 @@ impl<'i> Store<'i> {
         }
     }
 
-    fn store(&self, Access { database, heap, now }: &mut Access<'_, '_>, data: &[u8]) -> Result<()> {
+    fn store(&self, Access { database, heap, now, .. }: &mut Access<'_, '_>, data: &[u8]) -> Result<()> {
         database.unique += 1;
         let (unique, flags) = (database.unique, u64::from(self.flags));
         let cache = &mut database.cache;
@@ -313,9 +322,9 @@ impl<'i> Store<'i> {
     }
 }
 
-fn stats(service: &Service<'_>, reply: &mut Reply) {
-    let figures = &service.figures;
-    let (keys, _) = service.with(false, |access| Keys::counts(&access.database.cache));
+fn stats(access: &Access<'_, '_>, reply: &mut Reply) {
+    let figures = &access.service.figures;
+    let (keys, _) = access.database.cache.counts();
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     for (name, value) in [
         ("pid", u64::from(std::process::id())),
@@ -327,7 +336,7 @@ fn stats(service: &Service<'_>, reply: &mut Reply) {
         ("total_requests", figures.requests.load(Relaxed)),
         ("expired_keys", figures.expired.load(Relaxed)),
         ("curr_items", keys as u64),
-        ("bytes", service.size() as u64),
+        ("bytes", access.service.size() as u64),
     ] {
         reply.raw(format!("STAT {name} {value}\r\n").as_bytes());
     }

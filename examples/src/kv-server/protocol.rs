@@ -1,7 +1,7 @@
 //! The interface between connections and protocols.
 
 use crate::reply::Reply;
-use crate::service::Service;
+use crate::service::Access;
 
 pub(crate) enum Step {
     /// No whole request: the input stays.
@@ -18,7 +18,7 @@ pub(crate) enum Step {
 pub(crate) trait Protocol {
     /// Executes the first request of an input, and appends its reply. After `Incomplete`, the next
     /// input begins with the same bytes.
-    fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step;
+    fn step(&mut self, access: &mut Access<'_, '_>, input: &[u8], reply: &mut Reply) -> Step;
 
     fn refuse(&self, why: &str, reply: &mut Reply);
 }

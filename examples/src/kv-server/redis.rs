@@ -4,8 +4,8 @@ use crate::call::{Call, Client, Command, Refusal};
 use crate::commands::find;
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
-use crate::request::Parser;
-use crate::service::{Access, Service};
+use crate::request::{Parser, Words};
+use crate::service::Access;
 
 const QUEUE: usize = 1 << 29;
 
@@ -28,7 +28,7 @@ impl Redis {
         Redis { parser: Parser::default(), client: Client { id, name: Vec::new(), ends: false }, queue: None }
     }
 
-    fn perform(&mut self, service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) {
+    fn perform(&mut self, access: &mut Access<'_, '_>, words: &[&[u8]], reply: &mut Reply) {
         let Some(command) = find(words[0]) else {
             self.broken();
             let text = |word: &[u8]| String::from_utf8_lossy(word).chars().take(128).collect::<String>();
@@ -57,10 +57,8 @@ impl Redis {
             ("EXEC", Some(queue)) if queue.broken => {
                 reply.error("EXECABORT Transaction discarded because of previous errors.");
             }
-            ("EXEC", Some(queue)) => self.execute(service, &queue, reply),
-            ("RESET" | "QUIT", _) | (_, None) => {
-                service.with(command.changes, |access| self.run(service, access, command, words, reply));
-            }
+            ("EXEC", Some(queue)) => self.execute(access, &queue, reply),
+            ("RESET" | "QUIT", _) | (_, None) => self.run(access, command, words, reply),
             (_, Some(queue)) => self.enqueue(queue, command, words, reply),
         }
     }
@@ -86,29 +84,22 @@ impl Redis {
 
     /// Executes a transaction with the database locked throughout: one durable write has all its
     /// changes.
-    fn execute(&mut self, service: &Service<'_>, queue: &Queue, reply: &mut Reply) {
+    fn execute(&mut self, access: &mut Access<'_, '_>, queue: &Queue, reply: &mut Reply) {
         reply.array(queue.requests.len());
-        let changes = queue.requests.iter().any(|(command, _)| command.changes);
-        service.with(changes, |access| {
-            for (command, words) in &queue.requests {
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                self.run(service, access, command, &words, reply);
-            }
-        });
+        for (command, words) in &queue.requests {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            self.run(access, command, &words, reply);
+        }
     }
 
-    fn run<'h>(
-        &mut self,
-        service: &Service<'h>,
-        access: &mut Access<'_, 'h>,
-        command: &Command,
-        words: &[&[u8]],
-        reply: &mut Reply,
-    ) {
+    fn run(&mut self, access: &mut Access<'_, '_>, command: &Command, words: &[&[u8]], reply: &mut Reply) {
         let before = reply.len();
-        let Access { database, heap, now } = access;
+        if command.changes {
+            access.changes();
+        }
+        let Access { database, heap, now, service } = access;
         let (keys, client) = (&mut database.values, &mut self.client);
-        let (heap, now) = (*heap, *now);
+        let (heap, now, service) = (*heap, *now, *service);
         let done = (command.run)(&mut Call { words, keys, heap, now, reply, client, service });
         let refusal = match done {
             Ok(()) if reply.overflows() => Some(Refusal::Other("the reply is too long").to_string()),
@@ -123,12 +114,16 @@ impl Redis {
 }
 
 impl Protocol for Redis {
-    fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step {
+    fn step(&mut self, access: &mut Access<'_, '_>, input: &[u8], reply: &mut Reply) -> Step {
         match self.parser.parse(input) {
             Ok(None) => Step::Incomplete,
             Ok(Some((words, len))) => {
+                let words = match &words {
+                    Words::Array(words) => words,
+                    Words::Quoted(words) => &words.iter().map(Vec::as_slice).collect(),
+                };
                 if !words.is_empty() {
-                    self.perform(service, &words, reply);
+                    self.perform(access, words, reply);
                 }
                 Step::Done { len, answered: !words.is_empty(), ends: self.client.ends }
             }

@@ -6,7 +6,14 @@ const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
 const LINE: usize = 64 << 10;
 
-type Request<'i> = (Vec<&'i [u8]>, usize);
+#[derive(Debug, PartialEq)]
+pub(crate) enum Words<'i> {
+    Array(Vec<&'i [u8]>),
+    /// Of a line that has quotes.
+    Quoted(Vec<Vec<u8>>),
+}
+
+type Request<'i> = (Words<'i>, usize);
 
 /// Reads a request once, even if it arrives in many pieces.
 #[derive(Default)]
@@ -29,8 +36,7 @@ impl Parser {
             None => {
                 let Some((line, len)) = line(input)? else { return Ok(None) };
                 let Some(count) = line.strip_prefix(b"*") else {
-                    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-                    return Ok(Some((words.collect(), len)));
+                    return Ok(Some((split(line)?, len)));
                 };
                 self.at = len;
                 number(count).filter(|count| *count <= WORDS).ok_or("invalid multibulk length")?
@@ -58,7 +64,73 @@ impl Parser {
         }
         let words = self.words.drain(..).map(|word| &input[word]).collect();
         self.left = None;
-        Ok(Some((words, std::mem::take(&mut self.at))))
+        Ok(Some((Words::Array(words), std::mem::take(&mut self.at))))
+    }
+}
+
+fn split(line: &[u8]) -> Result<Words<'_>, String> {
+    if !line.iter().any(|byte| matches!(byte, b'"' | b'\'')) {
+        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        return Ok(Words::Array(words.collect()));
+    }
+    let (mut words, mut rest) = (Vec::new(), line.trim_ascii_start());
+    while !rest.is_empty() {
+        let mut word = Vec::new();
+        loop {
+            rest = match rest {
+                [] => break,
+                [byte, ..] if byte.is_ascii_whitespace() => break,
+                [quote @ (b'"' | b'\''), quoted @ ..] => {
+                    let rest = unquoted(*quote, quoted, &mut word);
+                    rest.ok_or("unbalanced quotes in request")?
+                }
+                [byte, rest @ ..] => {
+                    word.push(*byte);
+                    rest
+                }
+            };
+        }
+        words.push(word);
+        rest = rest.trim_ascii_start();
+    }
+    Ok(Words::Quoted(words))
+}
+
+/// Appends a quoted part to its word; returns the bytes behind it. A word ends with its quotes.
+fn unquoted<'l>(quote: u8, mut rest: &'l [u8], word: &mut Vec<u8>) -> Option<&'l [u8]> {
+    loop {
+        rest = match rest {
+            [] => return None,
+            [b'\\', b'\'', rest @ ..] if quote == b'\'' => {
+                word.push(quote);
+                rest
+            }
+            [b'\\', b'x', high, low, rest @ ..]
+                if quote == b'"' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
+                word.push((digit(*high) << 4) | digit(*low));
+                rest
+            }
+            [b'\\', byte, rest @ ..] if quote == b'"' => {
+                word.push(match byte {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    byte => *byte,
+                });
+                rest
+            }
+            [byte, rest @ ..] if *byte == quote => {
+                return rest.first().is_none_or(u8::is_ascii_whitespace).then_some(rest);
+            }
+            [byte, rest @ ..] => {
+                word.push(*byte);
+                rest
+            }
+        };
     }
 }
 
@@ -94,11 +166,28 @@ mod tests {
         for end in 0..first {
             assert_eq!(parser.parse(&input[..end]), Ok(None), "{end}");
         }
-        assert_eq!(parser.parse(input), Ok(Some((vec![&b"GET"[..], b"a\r\nb"], first))));
-        assert_eq!(parser.parse(&input[first..]), Ok(Some((vec![&b"PING"[..]], 6))));
-        assert_eq!(all(b"\r\n"), (vec![], 2));
-        assert_eq!(all(b"*0\r\n"), (vec![], 4));
-        assert_eq!(all(b"*-1\r\nPING\r\n"), (vec![], 5));
+        let words = Words::Array(vec![&b"GET"[..], b"a\r\nb"]);
+        assert_eq!(parser.parse(input), Ok(Some((words, first))));
+        assert_eq!(parser.parse(&input[first..]), Ok(Some((Words::Array(vec![&b"PING"[..]]), 6))));
+        assert_eq!(all(b"\r\n"), (Words::Array(vec![]), 2));
+        assert_eq!(all(b"*0\r\n"), (Words::Array(vec![]), 4));
+        assert_eq!(all(b"*-1\r\nPING\r\n"), (Words::Array(vec![]), 5));
+    }
+
+    #[test]
+    fn a_line_has_words_in_quotes() {
+        for (line, words) in [
+            ("set a \"b c\"\r\n", ["set", "a", "b c"]),
+            ("set  'a \\n' \"\\x41\\n\\\"\"\n", ["set", "a \\n", "A\n\""]),
+            ("set x'it\\'s' \"\"\n", ["set", "xit's", ""]),
+        ] {
+            let words = words.map(|word| word.as_bytes().to_vec()).to_vec();
+            assert_eq!(all(line.as_bytes()), (Words::Quoted(words), line.len()), "{line:?}");
+        }
+        for line in ["set \"a b\n", "set 'a\n", "set \"a\"b\n", "set \"a\\\n"] {
+            let error = Parser::default().parse(line.as_bytes());
+            assert_eq!(error, Err("unbalanced quotes in request".into()), "{line:?}");
+        }
     }
 
     #[test]

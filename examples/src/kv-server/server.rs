@@ -75,7 +75,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
 
     fn run(&mut self) -> Result<()> {
         let (mut events, mut piece) = (Vec::with_capacity(EVENTS), Vec::new());
-        let mut idle = self.service.purge();
+        let mut idle = self.service.with(|access| access.purge());
         loop {
             self.wait(&mut events, idle)?;
             let mut turn = std::mem::take(&mut self.waiting);
@@ -85,11 +85,18 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             let arrivals = turn.partition_point(|id| *id < self.listeners.len() as u64);
             for id in &turn[arrivals..] {
                 let Some(client) = self.clients.get_mut(id) else { continue };
-                if !client.is_sending() && client.receive(self.service, &mut piece).is_err() {
+                if client.receive(&mut piece).is_err() {
                     self.part(*id);
                 }
             }
-            idle = self.service.purge();
+            idle = self.service.with(|access| {
+                for id in &turn[arrivals..] {
+                    if let Some(client) = self.clients.get_mut(id) {
+                        client.execute(access);
+                    }
+                }
+                access.purge()
+            });
             let settled = self.service.settle();
             for id in &turn[arrivals..] {
                 if let (Err(error), Some(client)) = (&settled, self.clients.get_mut(id)) {

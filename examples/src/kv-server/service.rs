@@ -20,11 +20,13 @@ pub(crate) struct Service<'h> {
     pub(crate) most_clients: usize,
 }
 
+/// The locked database.
 pub(crate) struct Access<'a, 'h> {
     pub(crate) database: &'a mut Database<'h>,
     pub(crate) heap: HeapRef<'h>,
     /// Milliseconds since 1970.
     pub(crate) now: u64,
+    pub(crate) service: &'a Service<'h>,
 }
 
 pub(crate) struct Figures {
@@ -55,14 +57,11 @@ impl<'h> Service<'h> {
         })
     }
 
-    /// Runs `work` with the database locked: a durable write has all its changes or none.
-    pub(crate) fn with<R>(&self, changes: bool, work: impl FnOnce(&mut Access<'_, 'h>) -> R) -> R {
+    /// Runs `work` with the database locked: a durable write has all its changes or none. A turn
+    /// of an event loop locks once.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Access<'_, 'h>) -> R) -> R {
         let mut database = self.database.lock();
-        if changes {
-            // Counted before the unlock: a thread that sees the change sees the count.
-            self.changed.fetch_add(1, SeqCst);
-        }
-        work(&mut Access { database: &mut database, heap: self.place, now: now() })
+        work(&mut Access { database: &mut database, heap: self.place, now: now(), service: self })
     }
 
     /// Makes everything durable that any thread has seen. All replies leave after this, also those
@@ -79,22 +78,29 @@ impl<'h> Service<'h> {
         Ok(())
     }
 
-    /// Removes some expired keys; returns the milliseconds until more expire. It needs no durable
-    /// write.
-    pub(crate) fn purge(&self) -> Option<u64> {
-        let mut database = self.database.lock();
-        let (mut next, now) = (database.next_end(), now());
-        if next.is_some_and(|next| next <= now) {
-            let removed = database.values.purge(now, PURGE) + database.cache.purge(now, PURGE);
-            self.figures.expired.fetch_add(removed as u64, SeqCst);
-            next = database.next_end();
-        }
-        next.map(|next| next.saturating_sub(now))
-    }
-
     /// Bytes of the heap, free ones included: counting the others takes a walk.
     pub(crate) fn size(&self) -> usize {
         self.heap.size()
+    }
+}
+
+impl Access<'_, '_> {
+    /// Counts a change before the unlock: a thread that sees the change sees the count.
+    pub(crate) fn changes(&self) {
+        self.service.changed.fetch_add(1, SeqCst);
+    }
+
+    /// Removes some expired keys; returns the milliseconds until more expire. It needs no durable
+    /// write.
+    pub(crate) fn purge(&mut self) -> Option<u64> {
+        let (database, now) = (&mut *self.database, self.now);
+        let mut next = database.next_end();
+        if next.is_some_and(|next| next <= now) {
+            let removed = database.values.purge(now, PURGE) + database.cache.purge(now, PURGE);
+            self.service.figures.expired.fetch_add(removed as u64, SeqCst);
+            next = database.next_end();
+        }
+        next.map(|next| next.saturating_sub(now))
     }
 }
 

@@ -132,10 +132,7 @@ fn add(call: &mut Call<'_, '_>) -> Done {
         }
         return Ok(());
     }
-    if !rule.only_there {
-        call.create(|| Value::Sorted(Sorted::default()))?;
-    }
-    let counts = change(call, |set| {
+    let counts = change_or_create(call, &rule, |set| {
         let (mut added, mut changed) = (0, 0);
         for (score, [_, member]) in scores.iter().zip(pairs) {
             let (before, after) = (set.scores.get(*member).copied(), ordered(*score));
@@ -152,10 +149,7 @@ fn add(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result<Option<f64>, Refusal> {
-    if !rule.only_there {
-        call.create(|| Value::Sorted(Sorted::default()))?;
-    }
-    let raised = change(call, |set| {
+    let raised = change_or_create(call, rule, |set| {
         let before = set.scores.get(member).copied();
         let sum = before.map_or(0.0, score) + by;
         if sum.is_nan() {
@@ -177,12 +171,12 @@ impl Sorted<'_> {
     /// Without room nothing changes.
     fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
         self.order.try_insert((score, member))?;
-        if let Err(error) = self.scores.try_insert(member, score) {
+        if let Some(before) = before {
+            self.scores.update(member, |stored| *stored = score);
+            self.order.remove(&(before, member));
+        } else if let Err(error) = self.scores.try_insert(member, score) {
             self.order.remove(&(score, member));
             return Err(error.into());
-        }
-        if let Some(before) = before {
-            self.order.remove(&(before, member));
         }
         Ok(())
     }
@@ -200,6 +194,18 @@ fn change<'h, R>(
     change: impl FnOnce(&mut Sorted<'h>) -> R,
 ) -> Result<Option<R>, Refusal> {
     call.change(|value| match value {
+        Value::Sorted(set) => Ok((change(set), set.scores.is_empty())),
+        _ => Err(Refusal::WrongType),
+    })
+}
+
+fn change_or_create<'h, R>(
+    call: &mut Call<'_, 'h>,
+    rule: &Rule,
+    change: impl FnOnce(&mut Sorted<'h>) -> R,
+) -> Result<Option<R>, Refusal> {
+    let create = (!rule.only_there).then_some(|| Value::Sorted(Sorted::default()));
+    call.change_or_create(create, |value| match value {
         Value::Sorted(set) => Ok((change(set), set.scores.is_empty())),
         _ => Err(Refusal::WrongType),
     })

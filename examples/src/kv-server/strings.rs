@@ -92,26 +92,17 @@ fn many(call: &mut Call<'_, '_>) -> Done {
 fn store(call: &mut Call<'_, '_>, at: usize, expires: Option<u64>) -> Done {
     let (key, value) = (call.words[at], call.words[at + 1]);
     let heap = call.heap;
-    let replaced = call.keys.update(key, call.now, |stored| match stored {
-        Value::Text(text) => assign(text, value),
+    let replaced: Option<Done> = call.keys.replace(key, call.now, expires, |stored| match stored {
+        Value::Text(text) => Ok(assign(text, value)?),
         other => {
             *other = Value::Text(Bytes::try_from_slice_in(value, heap)?);
             Ok(())
         }
     });
-    match replaced {
-        Some(replaced) => {
-            replaced?;
-            if let Some(expires) = expires {
-                call.keys.expire(key, expires)?;
-            }
-        }
-        None => {
-            let text = Value::Text(Bytes::try_from_slice_in(value, heap)?);
-            call.keys.insert(key, text, expires.unwrap_or(0))?;
-        }
-    }
-    Ok(())
+    replaced.unwrap_or_else(|| {
+        let text = Value::Text(Bytes::try_from_slice_in(value, heap)?);
+        Ok(call.keys.insert(key, text, expires.unwrap_or(0))?)
+    })
 }
 
 fn pairs(call: &mut Call<'_, '_>, name: &'static str) -> Done {
@@ -165,8 +156,7 @@ fn set(call: &mut Call<'_, '_>) -> Done {
     if shows {
         reply(call, 1)?;
     }
-    let there = call.keys.is_there(key, call.now);
-    if only_if.is_some_and(|wanted| wanted != there) {
+    if only_if.is_some_and(|wanted| wanted != call.keys.is_there(key, call.now)) {
         if !shows {
             call.reply.nil();
         }
@@ -224,13 +214,15 @@ fn edit<R>(
     change: impl FnOnce(&mut Bytes<'_>, bool) -> Result<R, Refusal>,
 ) -> Result<R, Refusal> {
     let (key, heap) = (call.words[1], call.heap);
-    if call.keys.is_there(key, call.now) {
-        let changed = call.change(|value| match value {
-            Value::Text(text) => Ok((change(text, true)?, false)),
-            _ => Err(Refusal::WrongType),
-        })?;
-        return changed.ok_or(Refusal::NoSuchKey);
+    let mut change = Some(change);
+    let changed = call.keys.update(key, call.now, |value| match (value, change.take()) {
+        (Value::Text(text), Some(change)) => change(text, true),
+        _ => Err(Refusal::WrongType),
+    });
+    if let Some(changed) = changed {
+        return changed;
     }
+    let Some(change) = change else { return Err(Refusal::NoSuchKey) };
     let mut text = Bytes::new_in(heap);
     let result = change(&mut text, false)?;
     if !text.is_empty() {
