@@ -79,7 +79,7 @@ impl Store {
     pub fn objects_in(&self, memory: u64) -> Result<Vec<Located>> {
         let entries = self.entries()?;
         self.view(|table| {
-            let found = entries.iter().filter_map(|offset| table.entry(*offset).ok());
+            let found = entries.iter().filter_map(|listed| table.entry(listed.offset).ok());
             Ok(found.filter(|object| self.is_in(object, memory)).collect())
         })
     }
@@ -113,7 +113,7 @@ impl Store {
     pub fn memories(&self) -> Result<Vec<u64>> {
         let entries = self.entries()?;
         self.view(|table| {
-            let found = entries.iter().filter_map(|offset| table.entry(*offset).ok());
+            let found = entries.iter().filter_map(|listed| table.entry(listed.offset).ok());
             let mut numbers: Vec<_> = found
                 .filter(|object| !object.entry.has(FLAG_DELETED))
                 .filter_map(|object| object.entry.memory_in(&self.identity.boot))
