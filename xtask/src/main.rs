@@ -20,7 +20,6 @@ mod power_cut;
 mod programs;
 mod protection_keys;
 mod python;
-mod sdist;
 mod selection;
 mod suite;
 mod test;
