@@ -185,8 +185,10 @@ impl Filesystem for Server {
         });
     }
 
+    /// Files have no state of their own: the kernel asks neither for opens nor for closes again,
+    /// and keeps a file's pages.
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), CACHED);
+        reply.error(Errno::ENOSYS);
     }
 
     fn create(
@@ -359,6 +361,9 @@ impl Filesystem for Server {
     }
 
     fn removexattr(&self, request: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if is_refused(name) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
         if inode.0 == ROOT && name.as_bytes() == group::NAME {
             if !self.0.may_end_group(request.pid()) {
                 return reply.error(Errno::EPERM);
@@ -385,6 +390,7 @@ impl Filesystem for Server {
             0 => Allocate::Grow,
             libc::FALLOC_FL_KEEP_SIZE => Allocate::Keep,
             libc::FALLOC_FL_ZERO_RANGE => Allocate::Zero,
+            _ if mode == libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE => Allocate::ZeroKeep,
             _ if mode == libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE => Allocate::Punch,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };

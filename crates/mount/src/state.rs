@@ -60,6 +60,7 @@ impl Shared {
         }
     }
 
+    /// Makes all changes durable, an open group's too, and detaches the volume.
     pub(crate) fn close(&self) -> std::result::Result<(), String> {
         let mut state = self.lock();
         state.closed = true;
@@ -67,7 +68,7 @@ impl Shared {
         if state.group.take().is_some() {
             let _ = state.volume.end_group();
         }
-        state.sync_and_answer().map_err(|error| error.to_string())
+        state.sync_and_answer().and_then(|()| state.volume.close()).map_err(|error| error.to_string())
     }
 
     pub(crate) fn begin_group(&self, group: Group) -> Result<()> {

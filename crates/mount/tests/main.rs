@@ -1,5 +1,7 @@
 //! Volumes through the kernel.
 
+mod calls;
+mod git;
 mod kills;
 mod mounted;
 mod support;

@@ -4,6 +4,7 @@ use indelible::Pool;
 use indelible_posix::{New, Volume};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -41,7 +42,7 @@ impl Place {
     pub fn try_mount(&self, dir: &Path, options: &str) -> Result<Mounted, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmo-mount"));
         command.args([&self.pool, dir]).arg(options).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        let mut process = command.process_group(0).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let mounted = Mounted { process, dir: dir.to_owned() };
@@ -67,6 +68,11 @@ pub struct Mounted {
 }
 
 impl Mounted {
+    /// Its process group, too.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// By SIGTERM.
     pub fn end(mut self) {
         let pid = Pid::from_child(&self.process);

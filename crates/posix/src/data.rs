@@ -23,6 +23,8 @@ pub enum Allocate {
     Punch,
     /// Zeros; the file grows to the range's end: `FALLOC_FL_ZERO_RANGE`.
     Zero,
+    /// As `Zero`; the file keeps its length.
+    ZeroKeep,
 }
 
 fn parts(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
@@ -151,6 +153,7 @@ impl<'h> Change<'h> {
                 cut(inode, range.clone(), false)?;
                 inode.size = inode.size.max(range.end);
             }
+            Allocate::ZeroKeep => cut(inode, range, false)?,
             Allocate::Grow => inode.size = inode.size.max(range.end),
             Allocate::Keep => {}
         }

@@ -35,6 +35,7 @@ pub struct Volume {
 enum Access {
     Writing(Heap),
     Reading(ReadHeap),
+    Closed,
 }
 
 struct Group {
@@ -183,6 +184,7 @@ impl Volume {
         let looked = catch_unwind(AssertUnwindSafe(|| match &self.heap {
             Access::Writing(heap) => look(heap.root_ref::<Tree<'_>>(NAME)?),
             Access::Reading(heap) => look(heap.root_ref::<Tree<'_>>(NAME)?),
+            Access::Closed => Err(CLOSED),
         }));
         looked.unwrap_or(Err(DAMAGED))
     }
@@ -191,8 +193,10 @@ impl Volume {
         if let Some(failure) = &self.failure {
             return Err(Error::new(libc::EIO, "the volume is damaged").about(failure.as_str()));
         }
-        let Access::Writing(heap) = &mut self.heap else {
-            return Err(Error::new(libc::EROFS, "the volume is read-only"));
+        let heap = match &mut self.heap {
+            Access::Writing(heap) => heap,
+            Access::Reading(_) => return Err(Error::new(libc::EROFS, "the volume is read-only")),
+            Access::Closed => return Err(CLOSED),
         };
         self.changed = true;
         let (held, now) = (&self.held, (self.clock)());
@@ -265,6 +269,18 @@ impl Volume {
         Ok(())
     }
 
+    /// Ends a group, makes all changes durable, and detaches the object, so that the next open has
+    /// nothing to recover. Later calls fail with `ENODEV`, except `close`, which does nothing.
+    ///
+    /// # Errors
+    /// As for [`sync`](Volume::sync); the volume stays open.
+    pub fn close(&mut self) -> Result<()> {
+        self.group = None;
+        self.psync()?;
+        self.heap = Access::Closed;
+        Ok(())
+    }
+
     /// Defers psyncs until [`end_group`](Volume::end_group), or until `limit` is over, so that the
     /// group's changes become durable as one step.
     ///
@@ -302,6 +318,7 @@ impl Volume {
         let stats = match &self.heap {
             Access::Writing(heap) => heap.stats()?,
             Access::Reading(heap) => heap.stats()?,
+            Access::Closed => return Err(CLOSED),
         };
         let free = if self.is_read_only() { 0 } else { self.pool.info()?.free };
         Ok(Room { size: stats.bytes + free, free: stats.free_bytes + stats.class_bytes + free, inodes })
@@ -311,11 +328,13 @@ impl Volume {
         let findings = match &mut self.heap {
             Access::Writing(heap) => heap.check(),
             Access::Reading(heap) => heap.check(),
+            Access::Closed => Vec::new(),
         };
         findings.iter().map(|finding| format!("{finding:?}")).collect()
     }
 }
 
+const CLOSED: Error = Error::new(libc::ENODEV, "the volume is closed");
 const DAMAGED: Error = Error::new(libc::EIO, "the volume is damaged");
 
 fn now() -> Time {

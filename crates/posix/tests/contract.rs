@@ -149,6 +149,8 @@ fn a_sparse_file_of_a_tebibyte_takes_the_room_of_its_data() {
     assert_eq!(volume.read(file, 139_999, 2).unwrap(), [0, 7]);
     volume.allocate(file, 0..300_000, Allocate::Keep).unwrap();
     assert_eq!(volume.attributes(file).unwrap().size, 180_000);
+    volume.allocate(file, 150_000..300_000, Allocate::ZeroKeep).unwrap();
+    assert_eq!(volume.read(file, 149_999, 40_000).unwrap(), [vec![7], vec![0; 30_000]].concat());
     assert_eq!(errno(volume.write(file, i64::MAX as u64, b"x")), libc::EFBIG);
     check(&mut volume);
 }
@@ -235,6 +237,21 @@ fn a_group_is_one_step() {
     assert_eq!(errno(volume.end_group()), libc::ETIMEDOUT);
     drop(volume);
     Volume::open(&pool, "files").unwrap().find(b"two").unwrap();
+}
+
+#[test]
+fn a_closed_volume_has_nothing_to_recover() {
+    let (_folder, pool, mut volume) = fresh(32 << 20);
+    volume.begin_group(Duration::from_secs(3600)).unwrap();
+    let file = volume.create_file(ROOT, b"kept", &OWN).unwrap();
+    volume.close().unwrap();
+    assert!(!pool.stat("files").unwrap().needs_recovery);
+    assert_eq!(errno(volume.write(file, 0, b"late")), libc::ENODEV);
+    assert_eq!(errno(volume.attributes(file)), libc::ENODEV);
+    volume.close().unwrap();
+    let mut again = Volume::open(&pool, "files").unwrap();
+    assert_eq!(again.find(b"kept").unwrap(), file);
+    check(&mut again);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (place(), offset(), offset(), any::<u8>()).prop_map(|(a, b, c, d)| Step::Write(a, b, c, d)),
         2 => (0_usize..4, offset(), offset(), any::<u8>()).prop_map(|(a, b, c, d)| Step::WriteOpen(a, b, c, d)),
         3 => (place(), offset()).prop_map(|(a, b)| Step::Truncate(a, b)),
-        3 => (place(), offset(), offset(), 0_u8..4).prop_map(|(a, b, c, d)| Step::Allocate(a, b, c, d)),
+        3 => (place(), offset(), offset(), 0_u8..5).prop_map(|(a, b, c, d)| Step::Allocate(a, b, c, d)),
         2 => (place(), 0_u8..3, 0_usize..2000).prop_map(|(a, b, c)| Step::Attribute(a, b, c)),
         1 => (place(), 0_u8..3).prop_map(|(a, b)| Step::RemoveAttribute(a, b)),
         1 => (place(), 0_u32..0o10000).prop_map(|(a, b)| Step::Mode(a, b)),
@@ -252,7 +252,7 @@ impl Model {
         if matches!(how, Allocate::Grow | Allocate::Zero) {
             file.resize(file.len().max(end), 0);
         }
-        if matches!(how, Allocate::Punch | Allocate::Zero) {
+        if matches!(how, Allocate::Punch | Allocate::Zero | Allocate::ZeroKeep) {
             let size = file.len();
             file[offset.min(size)..end.min(size)].fill(0);
         }
@@ -287,7 +287,8 @@ struct Run {
 }
 
 const HOW: [Rename; 3] = [Rename::Replace, Rename::Keep, Rename::Exchange];
-const ALLOCATE: [Allocate; 4] = [Allocate::Grow, Allocate::Keep, Allocate::Punch, Allocate::Zero];
+const ALLOCATE: [Allocate; 5] =
+    [Allocate::Grow, Allocate::Keep, Allocate::Punch, Allocate::Zero, Allocate::ZeroKeep];
 
 fn bytes(length: usize, fill: u8) -> Vec<u8> {
     (0..length).map(|at| fill.wrapping_add((at / 7) as u8)).collect()
