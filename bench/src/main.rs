@@ -8,6 +8,7 @@ mod child;
 mod clock;
 mod environment;
 mod file_backends;
+mod files;
 mod floor;
 mod kernels;
 mod machine;

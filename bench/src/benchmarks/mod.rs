@@ -5,6 +5,7 @@ mod bytes;
 mod collections;
 mod commit;
 mod filebench;
+mod files;
 mod heap;
 mod kernels;
 mod lane_bytes;
@@ -122,6 +123,11 @@ pub const ALL: &[Benchmark] = &[
         name: "sqlite",
         about: "SQLite with its database in an object beside native SQLite",
         run: sqlite::run,
+    },
+    Benchmark {
+        name: "files",
+        about: "programs on a mounted volume beside the same medium's own file system",
+        run: files::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
     Benchmark {
