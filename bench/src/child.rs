@@ -1,5 +1,3 @@
-//! Work for a process of its own: to be killed, or to open a pool for the first time.
-
 use crate::Result;
 use crate::clock::Clock;
 use crate::environment::{Medium, discard};
@@ -57,7 +55,6 @@ pub enum Job {
     /// Takes part in another process's measurement: plays with words, or sends messages. Prints a
     /// line when ready, and one at its end.
     Talk { path: PathBuf, role: Talk, count: usize },
-    /// Follows a writer as a reader, and says what that cost.
     Follow {
         path: PathBuf,
         medium: String,
@@ -102,7 +99,6 @@ pub fn work(job: Job) -> Result<()> {
     }
 }
 
-/// Whole pages whose lines and batch overhead take at most `lane` bytes.
 pub fn pages_for(lane: u64) -> u64 {
     lane.saturating_sub(PAGE as u64) / (PAGE as u64 + 16)
 }

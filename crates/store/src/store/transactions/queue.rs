@@ -85,7 +85,6 @@ impl Queue {
         self.told.insert(sequence, Told { lines, weight });
     }
 
-    /// `None`: the next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut group, mut used) = (Vec::new(), 0_u64);
         while let Some(told) = self.told.get(&self.next) {
