@@ -25,7 +25,7 @@ suite=${VERSION_CODENAME:-none}
 [ "$suite" = bookworm ] || { say "kernel 6.1 is Debian 12's, and this is ${PRETTY_NAME:-another system}"; exit 1; }
 backports=$suite-backports
 
-# Somebody else may hold the lock, and a mirror may have a bad moment.
+# Another process may hold the lock, and a mirror may fail for a moment.
 get() {
     apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 -o Acquire::http::Timeout=30 \
         -o Acquire::https::Timeout=30 -o APT::Sandbox::User=root "$@"

@@ -1,5 +1,3 @@
-//! Work for a process of its own: to be killed, or to open a pool for the first time.
-
 use crate::Result;
 use crate::clock::Clock;
 use crate::environment::{Medium, discard};
@@ -106,7 +104,6 @@ pub fn work(job: Job) -> Result<()> {
     }
 }
 
-/// Whole pages whose lines and batch overhead take at most `lane` bytes.
 pub fn pages_for(lane: u64) -> u64 {
     lane.saturating_sub(PAGE as u64) / (PAGE as u64 + 16)
 }

@@ -61,7 +61,6 @@ pub struct Environment {
     pub clock: Clock,
     /// The minimum, too little to judge speed.
     pub smoke: bool,
-    /// Fewer repetitions and smaller sizes; also true with `smoke`.
     pub quick: bool,
     pub paper_sizes: bool,
     pub tpcc_divisor: u32,
@@ -106,7 +105,6 @@ impl Environment {
         Ok(options.format(self.path(medium, name), len)?)
     }
 
-    /// The full time, a quick run's time, or none.
     pub fn budget(&self, full: Duration, quick: Duration) -> Budget {
         let time = if self.quick { quick } else { full };
         Budget { end: Instant::now() + if self.smoke { Duration::ZERO } else { time } }
@@ -122,7 +120,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether there is time for another round after `done`, of at least `least`.
     pub fn allows(&self, done: usize, least: usize) -> bool {
         done < least || Instant::now() < self.end
     }

@@ -24,14 +24,12 @@ pub struct Mapped {
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// A new file of zeros with all of its space allocated.
     pub fn create(path: &Path, len: usize, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len as u64)?;
         Mapped::of(file, len, true, memory)
     }
 
-    /// A new sparse file of zeros.
     pub fn of_len(path: &Path, len: usize, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         file.set_len(len as u64)?;
@@ -55,7 +53,6 @@ impl Mapped {
         Ok(Mapped { base: base.cast(), len, file, writable, memory })
     }
 
-    /// Extends the file and the mapping, which may move.
     pub fn grow(&mut self, len: usize) -> Result<()> {
         self.file.set_len(len as u64)?;
         // SAFETY: the mapping (1), without references: `self` is borrowed exclusively.

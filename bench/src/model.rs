@@ -15,7 +15,6 @@ pub struct Report {
     pub schema: u32,
     pub machine: Machine,
     pub command: String,
-    /// Fewer repetitions and smaller sizes, not fit to judge speed.
     pub quick: bool,
     pub seconds: f64,
     pub sections: Vec<Section>,
@@ -136,7 +135,6 @@ impl Goal {
         Goal { what: what.into(), unit, bound: Bound::AtLeast, limit, value }
     }
 
-    /// Whether it was reached; an unmeasured one was not.
     pub fn is_hit(&self) -> bool {
         match self.bound {
             Bound::AtMost => self.value <= self.limit,

@@ -1,5 +1,3 @@
-//! Samples, with median and quartiles.
-
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +29,6 @@ impl Samples {
         Some(Spread { median, p25, p75, count: sorted.len() })
     }
 
-    /// The quantile `q`, NaN without samples.
     pub fn quantile(&self, q: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

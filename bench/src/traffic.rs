@@ -13,7 +13,6 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// `None`: no block device that counts.
     pub fn of(folder: &Path) -> Option<Traffic> {
         let device = std::fs::metadata(folder).ok()?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

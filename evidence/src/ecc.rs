@@ -15,7 +15,6 @@ use indelible_testing::codewords;
 use pieces::Plan;
 use std::time::Instant;
 
-/// Codewords of 14 ones; none has fewer.
 const CODEWORDS: usize = 335;
 const MOST_SAMPLES: u64 = 1_000_000_000;
 

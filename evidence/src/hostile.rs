@@ -118,7 +118,7 @@ impl Hostile {
                 }
                 for bit in wanted {
                     let (outcome, what) = flip(pool, &regions, bit / 8, (bit % 8) as u32);
-                    let mut found = found.lock().expect("nobody panics while counting");
+                    let mut found = found.lock().expect("no thread panics while counting");
                     *found.0.entry((regions.at(bit / 8), outcome)).or_insert(0) += 1;
                     if outcome == Outcome::Violation {
                         found.1.push(format!("pool {}: {what}", pool.name));
@@ -132,7 +132,7 @@ impl Hostile {
             (0..threads).for_each(|_| _ = scope.spawn(work));
         });
         bar.finish_and_clear();
-        let (outcomes, broken) = found.into_inner().expect("nobody panics while counting");
+        let (outcomes, broken) = found.into_inner().expect("no thread panics while counting");
         for ((region, outcome), count) in outcomes {
             *counts.entry(format!("bits flipped, {}, {}", title(region), words(outcome))).or_insert(0) +=
                 count;

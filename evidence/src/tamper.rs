@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// One leaf of seals, and all pages are decrypted by the attach; two would take 65 pages.
 const SIZE: u64 = 3 * 4096;
-/// Objects of the same keys, and one unsealed; each has its own bytes.
 const NAMES: [&str; 5] = ["a", "b", "c", "copy", "plain"];
 const ORIGIN: &str = "a";
 

@@ -1,5 +1,3 @@
-//! The files.
-
 use crate::text::{Version, version};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

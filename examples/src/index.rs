@@ -1,5 +1,3 @@
-//! The interface of a word index, for both implementations.
-
 use crate::text::{Digest, Version};
 use anyhow::Result;
 use indelible::{Object, ReadObject};
@@ -151,9 +149,6 @@ impl fmt::Display for Damage {
 impl std::error::Error for Damage {}
 
 /// An error unless it `holds`.
-///
-/// # Errors
-/// Damage, with the text of `otherwise`.
 pub fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Damage> {
     if holds { Ok(()) } else { Err(Damage(otherwise())) }
 }

@@ -138,7 +138,6 @@ fn the_page_on_far_pointers_is_true() {
     assert!(commands > 10, "{commands}");
 }
 
-/// As the workspace's tests build it, with its dependencies.
 fn install_tool(project: &Path, bin: &Path) {
     let mut build = indelible_testing::cargo();
     build.args(["build", "--workspace", "--bin", "pmo", "--message-format=json"]).current_dir(project);

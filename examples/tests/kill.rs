@@ -22,7 +22,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use victim::{Builder, Death};
 
-/// Rounds of each of the eight tests.
 const ROUNDS: usize = 34;
 const FILES: usize = 60;
 

@@ -28,7 +28,6 @@ impl Drop for Peer {
 
 fn start(program: &str, arguments: &[&str]) -> Option<(Peer, SocketAddr)> {
     for _ in 0..20 {
-        // Another program may take the free port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
         command
@@ -184,7 +183,6 @@ const REDIS: &[&str] = &[
     "EXPIREAT {key} {moment} LT XX",
     "EXPIRE {key} {far} NX GT",
     "EXPIRE {key} {far} OX",
-    // Redis adds numbers of 80 bits: these sums fit in 64.
     "HINCRBYFLOAT {key} float {fraction}",
     "INCRBYFLOAT float {fraction}",
     "DEL float",
@@ -217,7 +215,6 @@ const REDIS: &[&str] = &[
     "TTL {key}",
 ];
 
-/// Without the arbitrary order of keys and fields, and without seconds.
 fn comparable(line: &str, reply: Reply) -> Reply {
     let any_order = ["HGETALL", "HKEYS", "HVALS", "KEYS", "SCAN", "HSCAN", "ZSCAN"];
     let command = line.split(' ').next().unwrap();
@@ -247,7 +244,6 @@ fn comparable(line: &str, reply: Reply) -> Reply {
     }
 }
 
-/// Each reply of a transaction with its command.
 fn answer(client: &mut Client, line: &str, queue: &[String]) -> Reply {
     match client.ask(line) {
         Reply::Array(replies) if line == "EXEC" => {
@@ -380,7 +376,6 @@ fn replies_are_those_of_memcached() {
             if line.contains("{stale}") {
                 line = line.replace("{stale}", &format!("{} 1", value.len()));
             } else if line.starts_with("cas") {
-                // Each server has its own numbers.
                 let found = client.ask(&format!("gets {}", line.split(' ').nth(1).unwrap()));
                 let unique =
                     found.split('|').next().and_then(|head| head.split(' ').nth(4)).unwrap_or("1").to_owned();
@@ -403,7 +398,6 @@ fn replies_are_those_of_memcached() {
         assert_eq!(replies[0], replies[1], "command {at}: {line} {value:?} (memcached is on the right)");
         let counted = silent || replies[0][0].bytes().all(|byte| byte.is_ascii_digit());
         if (line.starts_with("incr") || line.starts_with("decr")) && counted {
-            // memcached sometimes pads shorter numbers with spaces.
             let text = if silent { "5" } else { replies[0][0].as_str() };
             let line = format!("set {} 0 0 {}|{text}", line.split(' ').nth(1).unwrap(), text.len());
             clients.iter_mut().for_each(|client| assert_eq!(client.ask(&line), "STORED"));

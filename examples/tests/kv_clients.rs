@@ -305,7 +305,6 @@ fn malformed_input_is_survived() {
     let folder = Ground::Memory.folder();
     let server = Server::of_both(&folder.path().join("kv.pmo"));
     let mut client = server.client();
-    // An array without elements gets no reply.
     client.send(b"*-1\r\n*0\r\n\r\nPING\r\n").unwrap();
     assert_eq!(client.receive().unwrap(), Reply::Simple("PONG".into()));
     client.ask("SET kept 1");
@@ -336,7 +335,6 @@ fn malformed_input_is_survived() {
             let mut broken = TcpStream::connect(address).unwrap();
             broken.write_all(&bytes).unwrap();
             broken.shutdown(std::net::Shutdown::Write).unwrap();
-            // The server closes it, with or without an answer.
             let _ = broken.read_to_end(&mut Vec::new());
         }
     }

@@ -57,7 +57,6 @@ fn killed(ground: Ground) {
     for _ in 0..3 {
         let (mut service, address) = start(&pool);
         let acknowledged: [AtomicU64; USERS] = before.map(AtomicU64::new);
-        // All are connected before the kill.
         let clients: Vec<Client> = (0..USERS).map(|user| Client::new(&address, user)).collect();
         std::thread::scope(|scope| {
             let (replied, replies) = mpsc::channel();
@@ -81,7 +80,6 @@ fn killed(ground: Ground) {
         for (user, acknowledged) in acknowledged.into_iter().enumerate() {
             let count = Client::new(&address, user).visit().unwrap();
             let least = acknowledged.into_inner() + 1;
-            // A visit may have become durable whose reply was not sent.
             assert!((least..=least + 1).contains(&count), "visit {count} of user {user}, not {least}");
             before[user] = count;
         }

@@ -127,7 +127,7 @@ fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     assert_eq!(read(&pools[..1], b"a").unwrap().unwrap(), b"for all");
     assert_eq!(read(&pools[..1], b"c").unwrap(), None);
     let found = |pools: &[Pool]| all(&FarStore::read(pools, "kv").unwrap(), Order::Keys, b"").len();
-    assert_eq!((found(&pools), found(&pools[..1])), (2, 1), "nobody learns of data that he may not read");
+    assert_eq!((found(&pools), found(&pools[..1])), (2, 1), "no user learns of data that it may not read");
     let error = read(&pools[..1], b"b").unwrap_err();
     let error = error.downcast_ref::<indelible::Error>().expect("an error of the library");
     assert_eq!(error.kind(), ErrorKind::Dangling, "{error}");

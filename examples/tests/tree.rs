@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<u64, u64>;
 
-/// Few, so that they recur.
 const KEYS: u64 = 400;
 
 fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
@@ -43,7 +42,7 @@ fn compare<W: Walk<Key = u64, Sought = u64, Value = u64>>(nodes: &W, model: &Mod
         assert_eq!(nodes.entry(here).unwrap(), (*key, *value));
         at = next(nodes, here).unwrap();
     }
-    assert!(at.is_none(), "there are keys that nobody inserted");
+    assert!(at.is_none(), "there are keys that were not inserted");
 }
 
 #[test]

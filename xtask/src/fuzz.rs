@@ -62,13 +62,13 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
                     let begun = Instant::now();
                     let outcome = fuzz(target, &work.join("corpus").join(target), time(target));
                     let took = begun.elapsed().as_secs();
-                    outcomes.lock().expect("nobody panicked").push((target, took, outcome));
+                    outcomes.lock().expect("no thread panicked").push((target, took, outcome));
                 }
             });
         }
     });
     let mut crashed = Vec::new();
-    for (target, took, (inputs, outcome)) in outcomes.into_inner().expect("nobody panicked") {
+    for (target, took, (inputs, outcome)) in outcomes.into_inner().expect("no thread panicked") {
         record.counts.insert(format!("inputs, {target}"), inputs);
         add(&mut record.counts, "seconds of all targets", took);
         if whole_pool(target) {

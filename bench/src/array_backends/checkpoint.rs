@@ -1,5 +1,3 @@
-//! Writes everything to a new file that replaces the old one.
-
 use super::{ArrayBackend, Opened, Place, Touched};
 use crate::Result;
 use std::fs::File;

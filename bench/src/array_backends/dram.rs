@@ -1,5 +1,3 @@
-//! Volatile memory.
-
 use super::{ArrayBackend, Opened, Place, Touched};
 use crate::Result;
 use zerocopy::IntoBytes;

@@ -16,7 +16,6 @@ pub trait ArrayBackend {
 
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
 
-    /// Whether [`before`](Self::before) must be called before stores.
     fn asks_before(&self) -> bool {
         false
     }
@@ -65,7 +64,6 @@ pub enum Opened {
 
 pub struct Contestant {
     pub name: &'static str,
-    /// Whether a crash leaves the arrays as of one sync.
     pub atomic: bool,
     pub open: Open,
 }

@@ -48,7 +48,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 
 const NOTES: [&str; 7] = [
     "Records of 64 bytes; each change sets 8 bytes of a record chosen at random. A commit begins with the first \
-     store and ends when all of it is durable, faults and lookups included. Everybody's records were compared with \
+     store and ends when all of it is durable, faults and lookups included. The records of each were compared with \
      what was committed.",
     "atomic: a crash leaves all changes of a commit or none. in place: a mapped file; lines written back and fenced, \
      on the disk msync.",
@@ -60,7 +60,7 @@ const NOTES: [&str; 7] = [
      byte that changed; journals and page sizes of file systems are in it. Memory has no such count.",
     "tmfalloc: not measured. Its newest version, 1.0.1, wants unstable features of Rust that have changed since: it builds \
      neither with the stable compiler (1.95) nor with a nightly of this year.",
-    "Everybody as they are by default, with durability at each commit: SQLite with WAL and synchronous=FULL, RocksDB \
+    "All as they are by default, with durability at each commit: SQLite with WAL and synchronous=FULL, RocksDB \
      with sync.",
 ];
 

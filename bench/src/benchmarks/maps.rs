@@ -46,14 +46,14 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 
 const NOTES: [&str; 6] = [
     "Keys and values of 64 bits, keys at random. An insertion's time is that of the transaction, from its first store \
-     until all of it is durable, divided by its keys; everybody had the same keys before and gets the same ones. At \
-     the end everybody's map was compared with what was inserted.",
+     until all of it is durable, divided by its keys; all had the same keys before and get the same ones. At \
+     the end each map was compared with what was inserted.",
     "Lookups are of keys that are there, as many in a transaction as insertions. With Indelible and libpmemobj \
      reading takes none.",
     "LMDB and redb have ordered maps only, which stand beside both kinds.",
     "libpmemobj comes without maps: these are made for this benchmark on its transactions, as its examples are \
      (tx_alloc, tx_add_range), with the hash of ours and links of 8 bytes.",
-    "Everybody as they are by default, with durability at each commit.",
+    "All as they are by default, with durability at each commit.",
     "indelible asks the kernel which pages were stored to, and in memory, with 1 and 100 insertions in a transaction, a page \
      that was protected takes a fault first, as most do where keys are at random; 10,000 insertions share pages. indelible, \
      explicit: heap and map mark what they store, the program's source is the same. libpmemobj is told each \

@@ -1,5 +1,3 @@
-//! The benchmarks.
-
 mod attach;
 mod bytes;
 mod collections;

@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Fits into the caches, so that pointers are measured, not memory.
 const NODES: usize = 1024;
 const ENTRIES: usize = 1000;
 

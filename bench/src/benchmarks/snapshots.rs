@@ -62,7 +62,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     section.notes.push(
         "Objects are sparse, tracking is explicit. The writer changes one line, always the same, and psyncs it, as fast as it \
          can, in a thread; readers that follow are processes, which take the psyncs from the writer's log, or, where a \
-         checkpoint has hidden some, make a snapshot. The cost of any process as busy is measured beside one that follows an object that nobody \
+         checkpoint has hidden some, make a snapshot. The cost of any process as busy is measured beside one that follows an object that no process \
          writes. A snapshot beside a writer redoes what the writer's lane \
          holds first. The first change of a page that a snapshot shares copies the page. Of pages in use the psync alone is measured; in memory, \
          beside the floor, which copies a page of the program's own memory, and writes its lines back. Since the attach, the store is measured, too, which brings the \
@@ -95,7 +95,6 @@ fn psyncs(object: &mut Object, stop: &AtomicBool) -> Result<u64> {
     Ok(done)
 }
 
-/// Returns the slowest median with an empty lane.
 fn making(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 5] = [
         ("object", Unit::Bytes),

@@ -1,5 +1,3 @@
-//! Volatile memory.
-
 use super::{File, FileBackend, Place, Purpose};
 use crate::Result;
 use std::collections::HashMap;

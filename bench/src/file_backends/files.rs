@@ -1,5 +1,3 @@
-//! Files, written by system calls and synced.
-
 use super::{FileBackend, Place, Purpose};
 use crate::Result;
 use std::fs::File;

@@ -40,7 +40,6 @@ pub trait File: Send {
 
 pub struct Contestant {
     pub name: &'static str,
-    /// Whether a crash leaves each file as of one update.
     pub atomic: bool,
     pub open: fn(&Place<'_>) -> Result<Box<dyn FileBackend>>,
 }

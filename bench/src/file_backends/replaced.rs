@@ -1,5 +1,3 @@
-//! Each update writes a new file that replaces the old one.
-
 use super::files::{open_file, read_whole};
 use super::{FileBackend, Place, Purpose};
 use crate::Result;

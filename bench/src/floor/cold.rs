@@ -31,7 +31,6 @@ impl ColdFloor {
         Ok(ColdFloor { file, stretches, pages, random: Random::new(pages) })
     }
 
-    /// The first read gives the place of the second.
     pub fn read(&mut self) -> Result<()> {
         let mut page = [0; PAGE];
         for _ in 0..2 {

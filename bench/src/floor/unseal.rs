@@ -113,7 +113,6 @@ impl UnsealFloor {
         }
     }
 
-    /// Time of all pages, without faults.
     pub fn fill_all(&self, threads: usize) -> Result<Duration> {
         let begin = Instant::now();
         std::thread::scope(|scope| {

@@ -1,5 +1,3 @@
-//! Arrays as rows of numbers, shared by threads.
-
 use super::Crew;
 use crate::pattern::Random;
 use rayon::prelude::*;

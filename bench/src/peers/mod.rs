@@ -19,7 +19,6 @@ use crate::Result;
 use crate::environment::Medium;
 use std::path::Path;
 
-/// Only the first word of a record changes.
 pub const RECORD: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +42,7 @@ pub struct Place<'a> {
 pub struct Contestant {
     pub name: &'static str,
     pub own: bool,
-    /// Whether a crash leaves all changes of a commit or none.
     pub atomic: bool,
-    /// Loads the records; `Err(Missing)` without the library.
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
 

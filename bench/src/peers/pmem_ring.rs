@@ -25,7 +25,6 @@ pub struct PmemRing {
 }
 
 impl PmemRing {
-    /// `None`: the library is missing.
     pub fn create(path: &Path, payload: u64) -> Result<Option<Self>> {
         let Some(pmem) = Pmem::create(path, Medium::Memory, POOL, size_of::<Links>())? else {
             return Ok(None);
@@ -110,7 +109,6 @@ impl PmemRing {
         })
     }
 
-    /// Snapshots the word or the whole element.
     pub fn change(&self, more: u64, whole: bool) -> Result<()> {
         self.pmem.transaction(|transaction| {
             // SAFETY: elements (1), added before they are stored to.

@@ -14,7 +14,6 @@ struct Entry {
     len: usize,
 }
 
-/// A thread's files and random choices, equal for all contestants with the seed.
 pub struct Actor {
     personality: &'static Personality,
     entries: Vec<Entry>,

@@ -17,7 +17,6 @@ impl Content {
         Content(period.iter().copied().cycle().take(PERIOD + PIECE).collect())
     }
 
-    /// `len` bytes, at most [`PIECE`], of a file from `offset` on.
     pub fn of(&self, key: u64, offset: usize, len: usize) -> &[u8] {
         let start = ((key % PERIOD as u64) as usize + offset) % PERIOD;
         &self.0[start..start + len]

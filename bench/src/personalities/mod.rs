@@ -23,7 +23,6 @@ use Step::{Append, AppendToLog, Close, Create, Delete, Read, Stat, WriteWhole};
 
 const KIB: usize = 1024;
 
-/// An operation of a round. An open file is closed before another is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Delete,
@@ -43,7 +42,6 @@ const WRITE: Step = Step::Open(Purpose::Append);
 #[derive(Debug)]
 pub struct Personality {
     pub name: &'static str,
-    /// Published number of files of all threads.
     pub published: usize,
     pub scale: usize,
     pub mean: usize,
@@ -51,7 +49,6 @@ pub struct Personality {
     /// Percentage of initial files.
     pub filled: usize,
     pub append: usize,
-    /// Whether all threads append to one more file.
     pub log: bool,
     pub steps: &'static [Step],
 }

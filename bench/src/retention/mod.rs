@@ -59,7 +59,6 @@ pub unsafe trait Entry<S: Space>: Sized {
     unsafe fn discard(at: *mut Self, space: &mut S);
 }
 
-/// A map of entries `E`; a copy is the same map.
 pub trait Map<S: Space, E: Entry<S>>: Copy {
     /// The same with entries of another version.
     type Of<F: Entry<S>>: Map<S, F>;

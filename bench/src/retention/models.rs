@@ -1,5 +1,3 @@
-//! The models' programs (before, P-RETAIN and P-MANUAL, P-AUTO), their work and costs.
-
 use super::{
     Add, BTree, Change, CritBit, Entry, HashMap, Map, Pair, Parts, Plain32, RedBlack, SkipList, Space,
     Versions,
@@ -30,7 +28,6 @@ impl Mix {
     }
 }
 
-/// Keys, each removed if present, else inserted.
 pub struct Script {
     before: Vec<u64>,
     updates: Vec<u64>,

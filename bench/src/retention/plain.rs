@@ -1,5 +1,3 @@
-//! Structs of the manual model, before and after.
-
 use super::{Keyed, Space};
 
 pub trait Width: Copy + Into<u64> {

@@ -5,7 +5,6 @@ use indelible::{CreateOptions, Heap, Pool, Tracking};
 use std::path::PathBuf;
 
 pub trait Space {
-    /// A new zeroed block, which the step may store to.
     fn alloc(&mut self, bytes: usize) -> *mut u8;
 
     /// Frees a block at the end of the step.
@@ -20,12 +19,10 @@ pub trait Space {
 
     fn stored(&mut self) -> u64;
 
-    /// Bytes of lines and pages made durable; 0 where not counted.
     fn durable(&mut self) -> u64 {
         0
     }
 
-    /// Bytes of all extensions of one number made by the library, and their links.
     fn extended(&mut self) -> u64 {
         0
     }
@@ -121,7 +118,6 @@ pub struct PmemSpace {
 }
 
 impl PmemSpace {
-    /// Advice if the library is missing.
     pub fn new(environment: &Environment, len: u64) -> Result<std::result::Result<PmemSpace, &'static str>> {
         let path = environment.path(Medium::Memory, "retention-pmemobj");
         match Pmem::create(&path, Medium::Memory, len as usize + (64 << 20), 64)? {

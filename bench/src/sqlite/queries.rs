@@ -1,5 +1,3 @@
-//! The paper's queries over a table of numbers.
-
 use super::Mode;
 use crate::Result;
 use crate::pattern::Random;
@@ -22,7 +20,6 @@ impl Numbers {
         Ok(Numbers { mode, connection, count })
     }
 
-    /// Returns a number of its result, equal in every mode.
     pub fn run(&mut self, query: &str) -> Result<i64> {
         let number = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         match query {

@@ -8,7 +8,6 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::BTreeSet;
 
-/// Nucleotides of a segment, two bits each, in one word.
 const SEGMENT: usize = 32;
 /// The least overlap of adjacent segments. No stretch of this length repeats in a gene.
 const LEAST: usize = 20;

@@ -16,7 +16,6 @@ pub struct Meeting {
     all: Condvar,
 }
 
-/// Cancels the meeting if its thread panics.
 pub struct Attended<'m>(&'m Meeting);
 
 impl Drop for Attended<'_> {

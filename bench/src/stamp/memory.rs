@@ -10,9 +10,7 @@ pub const LINE: u64 = 8;
 
 #[derive(Debug)]
 pub enum Stop {
-    /// A volatile one has met another.
     Conflict(Conflict),
-    /// One on an object, for any reason, conflicts included.
     Object(Error),
     Wrong(Box<str>),
     Cancelled,
@@ -99,7 +97,6 @@ pub trait Worker {
         body: impl FnMut(&mut On<'_, Self::Tx<'_>, Self::Base>) -> Outcome<R>,
     ) -> Outcome<R>;
 
-    /// For data without concurrent changes.
     fn read(&mut self, range: std::ops::Range<u64>) -> Outcome<Vec<u64>> {
         const PART: usize = 2048;
         let mut all = Vec::with_capacity((range.end - range.start) as usize);
@@ -179,11 +176,9 @@ impl Memory for Plain {
     }
 }
 
-/// A line of words, shared as in objects.
 #[repr(align(64))]
 pub struct Line([TxWord; LINE as usize]);
 
-/// Tx: words in volatile transactions.
 pub struct Transient {
     stm: Arc<Stm>,
     lines: Vec<Line>,
@@ -251,7 +246,6 @@ impl Memory for Transient {
 
 type Cells = [TxCell<u64>; WORDS];
 
-/// RTx: the words of an object, whose class determines reliability.
 pub struct Reliable(TxObject<Cells>);
 
 pub struct ReliableWorker<'m>(&'m TxObject<Cells>);

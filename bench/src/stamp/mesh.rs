@@ -38,17 +38,13 @@ pub enum Judgement {
 #[derive(Clone, Copy)]
 pub enum How {
     Given,
-    /// Unless it is in the circle around a border side, or beyond it.
     Unless,
-    /// On a border side, between these points.
     Between(u64, u64),
 }
 
 pub enum Put {
     In(Vec<u64>),
-    /// It is in the circle around this side of this triangle.
     Encroaches(u64, usize),
-    /// There is a point already, or no room.
     Refused,
 }
 
@@ -152,7 +148,6 @@ pub fn square<T: Words>(tx: &mut T, heap: Heap) -> Outcome<u64> {
     }
     let [a, b, c, d] = corners;
     let (one, other) = (make(tx, heap, [c, a, b], 0)?, make(tx, heap, [a, c, d], 0)?);
-    // Opposite of b, and of d.
     tx.set(one + NEXT + 2, other)?;
     tx.set(other + NEXT + 2, one)?;
     Ok(one)

@@ -43,7 +43,6 @@ use std::time::Instant;
 pub trait Kernel: Sync + Sized {
     const NAME: &'static str;
 
-    /// The input depends on the size alone. The smallest size is 1.
     fn new(size: usize) -> Self;
 
     fn load<W: Worker>(&self, worker: &mut W, threads: usize) -> Outcome<()>;
@@ -64,16 +63,11 @@ impl Part<'_> {
         count * self.number / self.threads..count * (self.number + 1) / self.threads
     }
 
-    /// Returns whether this thread is the first, which works for all.
     pub fn meet(&self) -> Outcome<bool> {
         self.meeting.meet().map(|()| self.number == 0)
     }
 }
 
-/// Nanoseconds from the first start to the last end; checks the result.
-///
-/// # Errors
-/// A wrong result, and errors of the memory.
 pub fn run<K: Kernel, M: Memory>(kernel: &K, memory: &M, threads: usize) -> Outcome<f64> {
     kernel.load(&mut memory.worker(), threads)?;
     let meeting = Meeting::new(threads);

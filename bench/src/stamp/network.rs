@@ -5,14 +5,12 @@ use crate::pattern::Random;
 pub const PARENTS: u32 = 4;
 const MADE: u64 = 3;
 
-/// Per variable, a bit of each record.
 pub struct Records {
     variables: Vec<Vec<u64>>,
     count: usize,
 }
 
 impl Records {
-    /// `count` records, a multiple of 64, of a network equal in every run.
     pub fn make(variables: usize, count: usize) -> Self {
         let mut random = Random::new(1);
         let network: Vec<(Vec<usize>, Vec<u64>)> = (0..variables)
@@ -41,7 +39,6 @@ impl Records {
         self.variables.len()
     }
 
-    /// Less a price per state. Larger is better.
     pub fn score(&self, variable: usize, parents: u64) -> f64 {
         let parents: Vec<&[u64]> = (0..self.variables())
             .filter(|parent| parents >> parent & 1 == 1)

@@ -1,5 +1,3 @@
-//! A queue of numbers.
-
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
 

@@ -32,7 +32,6 @@ const ROOM: u64 = 50;
 pub struct Store {
     keys: u64,
     operations: usize,
-    /// Cumulative frequency of each key, relative to the last.
     shares: Vec<u64>,
 }
 
@@ -114,7 +113,6 @@ impl Store {
         (0..LENGTH).try_for_each(|nth| tx.set(item + VALUE + nth, value(key, version, nth)))
     }
 
-    /// Evicts an item by second chance.
     fn evict<T: Words>(&self, tx: &mut T, heap: Heap, shard: u64) -> Outcome<()> {
         loop {
             let first = tx.get(shard + FIRST)?;

@@ -182,7 +182,7 @@ impl Kernel for Vacation {
                     *reserved.entry(reservation).or_insert(0_u64) += 1;
                 }
             }
-            ensure(!reserved.is_empty(), || "vacation: nobody has reserved anything".into())?;
+            ensure(!reserved.is_empty(), || "vacation: nothing is reserved".into())?;
             for (kind, table) in (0..).zip(TABLES) {
                 for (id, record) in table.entries(tx)? {
                     let [used, free, total] = [USED, FREE, TOTAL].map(|at| tx.get(record + at));

@@ -23,8 +23,6 @@ pub struct AttachWith {
     pub seal: *const pmo_seal_key,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_with(
     handle: *mut pmo_pool,

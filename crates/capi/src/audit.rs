@@ -30,8 +30,6 @@ pub struct StrayPointer {
     pub into: *const c_char,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_audit(
     object: *const c_void,

@@ -71,8 +71,6 @@ extern "C" fn wait(address: usize) -> *const c_char {
     said(|| Ok(blocks::wait(address)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_for_blocks(
     handle: *mut pmo_pool,

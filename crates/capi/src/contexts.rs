@@ -31,8 +31,6 @@ fn change(
     Ok(context.psync()?)
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_create(
     handle: *mut pmo_pool,
@@ -46,8 +44,6 @@ pub unsafe extern "C" fn pmo_context_create(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_default(
     handle: *mut pmo_pool,
@@ -61,8 +57,6 @@ pub unsafe extern "C" fn pmo_context_default(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_set(
     handle: *mut pmo_pool,
@@ -84,8 +78,6 @@ pub unsafe extern "C" fn pmo_context_set(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_clear(
     handle: *mut pmo_pool,
@@ -102,8 +94,6 @@ pub unsafe extern "C" fn pmo_context_clear(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_rights(
     handle: *mut pmo_pool,

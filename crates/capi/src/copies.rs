@@ -14,8 +14,6 @@ pub struct SnapshotOf {
     pub snapshot: *const c_char,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_snapshot(
     handle: *mut pmo_pool,
@@ -32,8 +30,6 @@ pub unsafe extern "C" fn pmo_snapshot(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_snapshot_all(
     handle: *mut pmo_pool,
@@ -55,8 +51,6 @@ pub unsafe extern "C" fn pmo_snapshot_all(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_from(
     handle: *mut pmo_pool,
@@ -86,8 +80,6 @@ pub unsafe extern "C" fn pmo_create_from(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_snapshot(
     handle: *mut pmo_pool,
@@ -102,8 +94,6 @@ pub unsafe extern "C" fn pmo_attach_snapshot(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_refresh(object: *mut c_void, newer: *mut c_int) -> c_int {
     status(|| {
@@ -127,8 +117,6 @@ pub struct Collected {
     pub copied: u64,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_collect(
     handle: *mut pmo_pool,
@@ -146,8 +134,6 @@ pub unsafe extern "C" fn pmo_collect(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rollback(
     handle: *mut pmo_pool,
@@ -173,8 +159,6 @@ pub struct Difference {
     pub newer_size: u64,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_diff(
     handle: *mut pmo_pool,
@@ -202,8 +186,6 @@ pub unsafe extern "C" fn pmo_diff(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_thin(
     handle: *mut pmo_pool,

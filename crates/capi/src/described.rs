@@ -1,4 +1,4 @@
-//! A root's type: its name, its description and the fingerprint of that.
+//! A root's type: its name, its description and its fingerprint.
 
 use crate::args::{borrow, boundary, fill, fill_text, text};
 use crate::describe::describe;
@@ -40,8 +40,6 @@ impl Described {
     }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_type_describe(
     ty: *const Type,

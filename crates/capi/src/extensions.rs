@@ -39,8 +39,6 @@ impl Extension {
         Ok(ty())
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn with(&self, number: usize) -> Result<ExtensionOf<'_>> {
         let ty = self.ty()?;
         // SAFETY: the caller's promise.
@@ -75,9 +73,6 @@ impl Extension {
 }
 
 /// Extensions up to a number.
-///
-/// # Safety
-/// See the header.
 unsafe fn up_to<'a>(all: *const Extension, number: usize) -> Result<&'a [Extension]> {
     if number == 0 {
         return Err(Failure::argument("extensions are numbered from 1"));
@@ -86,8 +81,6 @@ unsafe fn up_to<'a>(all: *const Extension, number: usize) -> Result<&'a [Extensi
     unsafe { array(all, number, "list of extensions") }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extend(
     base: *const c_void,
@@ -113,8 +106,6 @@ pub unsafe extern "C" fn pmo_extend(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended(
     base: *const c_void,
@@ -142,8 +133,6 @@ pub unsafe extern "C" fn pmo_extended(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended_copy(to: *mut c_void, from: *const c_void, ty: *const Type) -> c_int {
     status(|| {
@@ -157,8 +146,6 @@ pub unsafe extern "C" fn pmo_extended_copy(to: *mut c_void, from: *const c_void,
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended_free(block: *mut c_void, count: usize, ty: *const Type) -> c_int {
     status(|| {

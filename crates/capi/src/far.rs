@@ -21,16 +21,12 @@ pub extern "C" fn pmo_space_remove(handle: *mut pmo_pool) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_lea(home: *const c_void, pointer: u64, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     guarded(null_mut(), || Ok(unsafe { raw::follow(home.cast(), pointer, size) }?.as_ptr().cast()))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_store(home: *const c_void, target: *const c_void, rights: c_uint) -> u64 {
     guarded(0, || {

@@ -12,48 +12,36 @@ fn options(with: c_uint) -> Result<HeapOptions> {
     Ok(HeapOptions::new().debug(debug).grow(grow))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_format(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::format_heap(object.cast(), options(with)?) }?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_open(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::open_heap(object.cast(), options(with)?) }?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_open_or_format(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::open_or_format_heap(object.cast(), options(with)?) }?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_malloc(object: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     guarded(null_mut(), || Ok(unsafe { raw::malloc(object.cast(), size) }?.as_ptr().cast()))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_calloc(object: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
     guarded(null_mut(), || Ok(unsafe { raw::calloc(object.cast(), count, size) }?.as_ptr().cast()))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_aligned_alloc(
     object: *mut c_void,
@@ -64,8 +52,6 @@ pub unsafe extern "C" fn pmo_aligned_alloc(
     guarded(null_mut(), || Ok(unsafe { raw::aligned(object.cast(), alignment, size) }?.as_ptr().cast()))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_realloc(object: *mut c_void, block: *mut c_void, size: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -80,8 +66,6 @@ pub unsafe extern "C" fn pmo_realloc(object: *mut c_void, block: *mut c_void, si
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_free(block: *mut c_void) -> c_int {
     status(|| match block.is_null() {
@@ -91,8 +75,6 @@ pub unsafe extern "C" fn pmo_free(block: *mut c_void) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_can_free(block: *const c_void) -> c_int {
     status(|| match block.is_null() {
@@ -102,8 +84,6 @@ pub unsafe extern "C" fn pmo_can_free(block: *const c_void) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_usable_size(block: *const c_void) -> usize {
     // SAFETY: the caller's promise.
@@ -124,8 +104,6 @@ pub struct HeapStats {
     pub roots: u64,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_stats(object: *mut c_void, stats: *mut HeapStats) -> c_int {
     status(|| {
@@ -146,8 +124,6 @@ pub unsafe extern "C" fn pmo_heap_stats(object: *mut c_void, stats: *mut HeapSta
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_check(
     object: *mut c_void,
@@ -167,8 +143,6 @@ pub unsafe extern "C" fn pmo_heap_check(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_blocks(
     object: *mut c_void,

@@ -8,6 +8,7 @@
 //!    own, no stores during psync, no use after the detach.
 //!
 //! `tests/languages/header.rs` compares the header with these functions.
+#![allow(missing_docs, clippy::missing_safety_doc, reason = "the header documents each function")]
 
 mod args;
 mod attach_options;

@@ -3,8 +3,6 @@ use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use std::ffi::{c_char, c_int, c_void};
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_delete(
     handle: *mut pmo_pool,
@@ -19,8 +17,6 @@ pub unsafe extern "C" fn pmo_delete(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie(
     handle: *mut pmo_pool,
@@ -37,8 +33,6 @@ pub unsafe extern "C" fn pmo_tie(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie_to_process(
     handle: *mut pmo_pool,
@@ -53,8 +47,6 @@ pub unsafe extern "C" fn pmo_tie_to_process(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie_to_thread(
     handle: *mut pmo_pool,
@@ -69,8 +61,6 @@ pub unsafe extern "C" fn pmo_tie_to_thread(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_untie(
     handle: *mut pmo_pool,
@@ -100,8 +90,6 @@ pub struct Tie {
     pub reserved: u32,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_ties(
     handle: *mut pmo_pool,

@@ -81,8 +81,6 @@ impl Stat {
     }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_stat(handle: *mut pmo_pool, name: *const c_char, stat: *mut Stat) -> c_int {
     status(|| {
@@ -109,9 +107,6 @@ pub struct CreateOptions {
 
 impl CreateOptions {
     /// Options with flags out of `known`.
-    ///
-    /// # Safety
-    /// See the header.
     pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
         let durability = class(self.durability)?;
         flags(self.flags & !known, [])?;
@@ -128,16 +123,12 @@ impl CreateOptions {
     }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create(handle: *mut pmo_pool, name: *const c_char, size: u64) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(pool(handle)?.create(unsafe { text(name, "name") }?, size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_with(
     handle: *mut pmo_pool,
@@ -152,8 +143,6 @@ pub unsafe extern "C" fn pmo_create_with(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_destroy(
     handle: *mut pmo_pool,
@@ -168,8 +157,6 @@ pub unsafe extern "C" fn pmo_destroy(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_resize(
     handle: *mut pmo_pool,
@@ -185,8 +172,6 @@ pub unsafe extern "C" fn pmo_resize(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rename(
     handle: *mut pmo_pool,
@@ -203,8 +188,6 @@ pub unsafe extern "C" fn pmo_rename(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_by_content(
     handle: *mut pmo_pool,
@@ -225,8 +208,6 @@ pub unsafe extern "C" fn pmo_create_by_content(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_reach(
     handle: *mut pmo_pool,
@@ -242,8 +223,6 @@ pub unsafe extern "C" fn pmo_set_reach(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_position_independent(
     handle: *mut pmo_pool,
@@ -262,8 +241,6 @@ pub unsafe extern "C" fn pmo_set_position_independent(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach(
     handle: *mut pmo_pool,
@@ -279,8 +256,6 @@ pub unsafe extern "C" fn pmo_attach(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_at(
     handle: *mut pmo_pool,
@@ -316,8 +291,6 @@ pub extern "C" fn pmo_detach(object: *mut c_void) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_grow(object: *mut c_void, size: u64) -> c_int {
     // SAFETY: the caller's promise.
@@ -337,8 +310,6 @@ pub struct ObjectInfo {
     pub name: [u8; 512],
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_object(address: *const c_void, object: *mut ObjectInfo) -> c_int {
     status(|| {

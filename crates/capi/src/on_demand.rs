@@ -21,8 +21,6 @@ pub extern "C" fn pmo_tx_sync(object: *const c_void) -> c_int {
     status(|| Ok(transactions::tx_sync(object.cast())?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_pending(object: *const c_void, pending: *mut Pending) -> c_int {
     status(|| {
@@ -42,8 +40,6 @@ pub extern "C" fn pmo_set_epochs(handle: *mut pmo_pool, milliseconds: u64, bytes
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_guard(handle: *mut pmo_pool, socket: *const c_char) -> c_int {
     status(|| {

@@ -14,8 +14,6 @@ unsafe fn key<'a>(key: *const c_char) -> Result<&'a [u8]> {
     if key.is_null() { Ok(b"") } else { Ok(unsafe { text(key, "key") }?.as_bytes()) }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcreate(name: *const c_char, size: usize, with: *const c_char) -> *mut c_void {
     guarded(null_mut(), || {
@@ -27,8 +25,6 @@ pub unsafe extern "C" fn pcreate(name: *const c_char, size: usize, with: *const 
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pdestroy(name: *const c_char, with: *const c_char) -> c_int {
     status(|| {
@@ -38,8 +34,6 @@ pub unsafe extern "C" fn pdestroy(name: *const c_char, with: *const c_char) -> c
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn attach(name: *const c_char, perm: c_int, with: *const c_char) -> *mut c_void {
     guarded(null_mut(), || {
@@ -54,8 +48,6 @@ pub extern "C" fn detach(addr: *mut c_void) -> c_int {
     status(|| Ok(raw::detach(addr.cast())?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn psync(addr: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.

@@ -18,32 +18,24 @@ fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open(path: *const c_char, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
     opened(|| Ok(flagged(with, OPEN)?.open(unsafe { text(path, "path") }?)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_with(path: *const c_char, with: *const PoolWith) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
     opened(|| Ok(unsafe { options(with, OPEN | LATER) }?.open(unsafe { text(path, "path") }?)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
     opened(|| Ok(flagged(with, FORMAT)?.format(unsafe { text(path, "path") }?, size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_format_with(
     path: *const c_char,
@@ -54,16 +46,12 @@ pub unsafe extern "C" fn pmo_format_with(
     opened(|| Ok(unsafe { options(with, FORMAT | LATER) }?.format(unsafe { text(path, "path") }?, size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_or_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
     opened(|| Ok(flagged(with, ALLOW_REMOTE)?.open_or_format(unsafe { text(path, "path") }?, size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_or_format_with(
     path: *const c_char,
@@ -94,8 +82,6 @@ pub extern "C" fn pmo_wait(handle: *mut pmo_pool, milliseconds: u64) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_use(path: *const c_char) -> c_int {
     status(|| {
@@ -120,15 +106,11 @@ pub struct PoolInfo {
     pub medium: u32,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_grow(handle: *mut pmo_pool, length: u64) -> c_int {
     status(|| Ok(pool(handle)?.grow(length).map(drop)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInfo) -> c_int {
     status(|| {
@@ -148,8 +130,6 @@ pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInf
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_list(
     handle: *mut pmo_pool,

@@ -5,30 +5,22 @@ use std::ffi::{c_int, c_uint, c_void};
 
 const CUT: c_uint = 1;
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_mark_dirty(address: *const c_void, size: usize) -> c_int {
     status(|| Ok(raw::mark_dirty(address.cast(), size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_prefault(address: *const c_void, size: usize) -> i64 {
     guarded(-1, || Ok(raw::prefault(address.cast(), size)? as i64))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_psync(object: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::psync(object.cast()) }?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_psync_flags(object: *mut c_void, with: c_uint) -> c_int {
     status(|| match flags(with, [CUT])? {
@@ -38,16 +30,12 @@ pub unsafe extern "C" fn pmo_psync_flags(object: *mut c_void, with: c_uint) -> c
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_revert(object: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::revert(object.cast()) }?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_psync_all(objects: *const *mut c_void, count: usize, with: c_uint) -> c_int {
     status(|| {

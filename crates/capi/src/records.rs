@@ -132,8 +132,6 @@ fn none() -> Failure {
     Failure::argument("the thread is in no such transaction: it begins with pmo_txstart")
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txstart(object: *mut c_void) -> c_int {
     status(|| {
@@ -147,22 +145,16 @@ pub unsafe extern "C" fn pmo_txstart(object: *mut c_void) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txrecord(address: *const c_void, size: usize) -> c_int {
     status(|| own(|own| own.as_mut().ok_or_else(none)?.record(address.addr(), size)))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txend() -> c_int {
     status(|| own(|own| own.take().ok_or_else(none))?.end())
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txabort() -> c_int {
     status(|| own(|own| own.take().ok_or_else(none))?.undo())

@@ -1,6 +1,5 @@
 //! Advice of errors, with C's names of functions.
 
-/// Words of advice, and C's. Errors that C cannot have are left out.
 const WORDS: [(&str, &str); 21] = [
     ("`View::create`", "pmo_view_create"),
     ("`SecurityContext::create`", "pmo_context_create"),

@@ -56,8 +56,6 @@ struct Opening<'a> {
     options: &'a RootOptions,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_from(
     object: *mut c_void,
@@ -78,8 +76,6 @@ pub unsafe extern "C" fn pmo_root_from(
 }
 
 impl Opening<'_> {
-    /// # Safety
-    /// See the header.
     unsafe fn open(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let error = match unsafe { raw::root(self.object, self.name, &self.wanted.info()) } {
@@ -95,8 +91,6 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn change(&self, error: indelible::Error) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let (root, steps) = unsafe { (raw::root_any(self.object, self.name)?, self.steps()?) };
@@ -112,8 +106,6 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn steps(&self) -> Result<Vec<Step<'_>>> {
         // SAFETY: the caller's promise.
         let converters = unsafe { array(self.options.converters, self.options.count, "converters") }?;
@@ -126,9 +118,6 @@ impl Opening<'_> {
     }
 
     /// Zeroed, for a value.
-    ///
-    /// # Safety
-    /// See the header.
     unsafe fn block(&self, of: &Described) -> Result<*mut u8> {
         let (size, align) = (of.size, of.align.max(16));
         // SAFETY: the caller's promise; the block is as long.
@@ -140,8 +129,6 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn made(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let value = unsafe { self.block(&self.wanted) }?;
@@ -153,8 +140,6 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn create(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -165,16 +150,12 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn replace(&self, value: *mut u8) -> Result<()> {
         let size = self.wanted.size as u64;
         // SAFETY: the caller's promise.
         Ok(unsafe { raw::replace_root(self.object, self.name, value, size, &self.wanted.info()) }?)
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn convert(&self, chain: &[&Step<'_>], first: *mut u8) -> Result<*mut u8> {
         let mut old = Vec::with_capacity(chain.len());
         // SAFETY: the caller's promise.
@@ -194,8 +175,6 @@ impl Opening<'_> {
         }
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn last_version<'c>(
         &self,
         chain: &[&Step<'c>],
@@ -219,8 +198,6 @@ impl Opening<'_> {
         Ok(value)
     }
 
-    /// # Safety
-    /// See the header.
     unsafe fn reset(&self, root: &indelible::Root) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -250,9 +227,6 @@ impl Opening<'_> {
 
     /// Whether the root's value lies inside a block, or another root shares the block: the block
     /// then stays.
-    ///
-    /// # Safety
-    /// See the header.
     unsafe fn is_in_block_of_another(&self, value: *mut u8) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -264,9 +238,6 @@ impl Opening<'_> {
     }
 
     /// If `body` fails, frees all blocks that it left: converters need not clean up.
-    ///
-    /// # Safety
-    /// See the header.
     unsafe fn undone_if_it_fails(&self, body: impl FnOnce() -> Result<*mut u8>) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let before: HashSet<usize> =

@@ -20,8 +20,6 @@ pub struct Root {
     pub fingerprint: [u64; 2],
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_create(
     object: *mut c_void,
@@ -44,8 +42,6 @@ pub unsafe extern "C" fn pmo_root_create(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root(object: *mut c_void, name: *const c_char, ty: *const Type) -> *mut c_void {
     guarded(null_mut(), || {
@@ -64,16 +60,12 @@ pub unsafe extern "C" fn pmo_root(object: *mut c_void, name: *const c_char, ty: 
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_remove(object: *mut c_void, name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     status(|| Ok(unsafe { raw::remove_root(object.cast(), text(name, "name")?) }.map(drop)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_roots(
     object: *mut c_void,

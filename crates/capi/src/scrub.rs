@@ -13,8 +13,6 @@ pub struct Scrubbed {
     pub first_lost: u64,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_scrub(
     handle: *mut pmo_pool,

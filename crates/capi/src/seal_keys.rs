@@ -42,32 +42,24 @@ pub(crate) fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key 
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_bytes(start: *const c_void, len: usize) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
     made(|| Ok(SealKey::file(unsafe { bytes(start, len, "seal key") }?.to_vec())?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_file(path: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
     made(|| Ok(SealKey::from_file(unsafe { text(path, "path") }?)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_passphrase(passphrase: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
     made(|| Ok(SealKey::passphrase(unsafe { text(passphrase, "passphrase") }?.to_owned())?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_command(
     command: *const c_char,
@@ -78,16 +70,12 @@ pub unsafe extern "C" fn pmo_seal_key_command(
     made(|| Ok(SealKey::command(command()?, Duration::from_millis(milliseconds))?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_credential(name: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
     made(|| Ok(SealKey::credential(unsafe { text(name, "name of the credential") }?)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_tpm(path: *const c_char) -> *mut pmo_seal_key {
     made(|| {
@@ -132,8 +120,6 @@ pub struct AnchorOptions {
     pub interval: u64,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_anchored(
     seal: *const pmo_seal_key,
@@ -189,8 +175,6 @@ pub extern "C" fn pmo_seal_key_free(seal: *mut pmo_seal_key) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_sealed(
     handle: *mut pmo_pool,
@@ -209,8 +193,6 @@ pub unsafe extern "C" fn pmo_create_sealed(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_sealed(
     handle: *mut pmo_pool,
@@ -241,8 +223,6 @@ pub struct KeySlot {
     pub label: *const c_char,
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_key_slots(
     handle: *mut pmo_pool,
@@ -276,8 +256,6 @@ pub unsafe extern "C" fn pmo_key_slots(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_add_key(
     handle: *mut pmo_pool,
@@ -298,8 +276,6 @@ pub unsafe extern "C" fn pmo_add_key(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_change_key(
     handle: *mut pmo_pool,
@@ -320,8 +296,6 @@ pub unsafe extern "C" fn pmo_change_key(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_remove_key(
     handle: *mut pmo_pool,

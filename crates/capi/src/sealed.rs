@@ -10,8 +10,6 @@ use std::ptr::null_mut;
 
 const DIGITS: usize = 65;
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_snapshot_sealed(
     handle: *mut pmo_pool,
@@ -28,8 +26,6 @@ pub unsafe extern "C" fn pmo_attach_snapshot_sealed(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_resize_sealed(
     handle: *mut pmo_pool,
@@ -46,8 +42,6 @@ pub unsafe extern "C" fn pmo_resize_sealed(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_reencrypt(
     handle: *mut pmo_pool,
@@ -68,8 +62,6 @@ pub unsafe extern "C" fn pmo_reencrypt(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_anchor(
     handle: *mut pmo_pool,
@@ -85,8 +77,6 @@ pub unsafe extern "C" fn pmo_set_anchor(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rename_sealed(
     handle: *mut pmo_pool,
@@ -105,8 +95,6 @@ pub unsafe extern "C" fn pmo_rename_sealed(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_bind_name(
     handle: *mut pmo_pool,
@@ -122,8 +110,6 @@ pub unsafe extern "C" fn pmo_bind_name(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_sealed_as(
     seal: *const pmo_seal_key,
@@ -133,8 +119,6 @@ pub unsafe extern "C" fn pmo_seal_key_sealed_as(
     made(|| Ok(find(seal)?.sealed_as(unsafe { text(name, "name") }?)))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_signed_by(
     seal: *const pmo_seal_key,
@@ -144,8 +128,6 @@ pub unsafe extern "C" fn pmo_seal_key_signed_by(
     made(|| Ok(find(seal)?.signed_by(&SignKey::from_file(unsafe { text(path, "path") }?)?)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_verified_by(
     seal: *const pmo_seal_key,
@@ -155,8 +137,6 @@ pub unsafe extern "C" fn pmo_seal_key_verified_by(
     made(|| Ok(find(seal)?.verified_by(unsafe { text(digits, "verify key") }?.parse()?)))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char) -> c_int {
     status(|| {
@@ -173,8 +153,6 @@ pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_change_signer(
     handle: *mut pmo_pool,

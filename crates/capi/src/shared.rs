@@ -11,7 +11,6 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// -2 as 0 has another meaning.
 const TIMED_OUT: i64 = -2;
 
 /// `struct pmo_word`.
@@ -64,8 +63,6 @@ fn timeout(nanoseconds: i64) -> Option<Duration> {
     u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_shared(
     handle: *mut pmo_pool,
@@ -85,8 +82,6 @@ pub extern "C" fn pmo_wait_word(word: *const u32, expected: u32, nanoseconds: i6
     guarded(-1, || Ok(c_int::from(shared::wait_any(&[(word, expected)], timeout(nanoseconds))?.is_some())))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_wait_any(words: *const WordOf, count: usize, nanoseconds: i64) -> i64 {
     guarded(-1, || {
@@ -103,8 +98,6 @@ pub extern "C" fn pmo_wake(word: *const u32, most: u32) -> i64 {
     guarded(-1, || Ok(shared::wake(word, most)? as i64))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_queue_open(at: *mut c_void, options: *const QueueOf) -> *mut pmo_queue {
     guarded(null_mut(), || {
@@ -136,8 +129,6 @@ pub extern "C" fn pmo_queue_close(queue: *mut pmo_queue) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_send(
     queue: *mut pmo_queue,
@@ -158,8 +149,6 @@ pub unsafe extern "C" fn pmo_send(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_receive(
     queue: *mut pmo_queue,

@@ -52,8 +52,6 @@ pub(crate) fn durability(class: Option<Class>) -> u32 {
     class.map_or(u32::MAX, |class| u32::from(class.byte()))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_durability(
     handle: *mut pmo_pool,
@@ -69,8 +67,6 @@ pub unsafe extern "C" fn pmo_set_durability(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_readable_outside(
     handle: *mut pmo_pool,
@@ -91,8 +87,6 @@ pub unsafe extern "C" fn pmo_set_readable_outside(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_transactional(
     handle: *mut pmo_pool,
@@ -107,8 +101,6 @@ pub unsafe extern "C" fn pmo_attach_transactional(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_with_on_demand(
     handle: *mut pmo_pool,
@@ -128,8 +120,6 @@ pub extern "C" fn pmo_tx_begin_with(object: *const c_void, size: usize) -> c_int
     status(|| Ok(running::begin_with(object.cast(), size)?))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_begin(objects: *const *mut c_void, count: usize) -> *mut pmo_tx {
     guarded(null_mut(), || {
@@ -151,8 +141,6 @@ pub extern "C" fn pmo_tx_again(tx: *mut pmo_tx) -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_read(
     tx: *mut pmo_tx,
@@ -171,8 +159,6 @@ pub unsafe extern "C" fn pmo_tx_read(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_write(
     tx: *mut pmo_tx,
@@ -191,8 +177,6 @@ pub unsafe extern "C" fn pmo_tx_write(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_alloc(tx: *mut pmo_tx, object: *const c_void, size: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -201,8 +185,6 @@ pub unsafe extern "C" fn pmo_tx_alloc(tx: *mut pmo_tx, object: *const c_void, si
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_free(tx: *mut pmo_tx, block: *mut c_void) -> c_int {
     status(|| {
@@ -214,8 +196,6 @@ pub unsafe extern "C" fn pmo_tx_free(tx: *mut pmo_tx, block: *mut c_void) -> c_i
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_root(
     tx: *mut pmo_tx,

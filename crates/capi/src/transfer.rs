@@ -5,8 +5,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const REBASE: c_uint = 1;
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_copy_to(
     handle: *mut pmo_pool,
@@ -34,8 +32,6 @@ pub unsafe extern "C" fn pmo_copy_to(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_move_to(
     handle: *mut pmo_pool,

@@ -87,8 +87,6 @@ impl Views {
     }
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_char, slots: usize) -> c_int {
     status(|| {
@@ -98,8 +96,6 @@ pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_c
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_set(
     handle: *mut pmo_pool,
@@ -118,8 +114,6 @@ pub unsafe extern "C" fn pmo_view_set(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> c_int {
     status(|| {
@@ -130,16 +124,12 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise; there are no contexts.
     status(|| unsafe { attach(handle, view, (null(), 0), in_process) })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach_in(
     handle: *mut pmo_pool,
@@ -151,8 +141,6 @@ pub unsafe extern "C" fn pmo_view_attach_in(
     status(|| unsafe { attach(handle, view, (contexts, count), in_process) })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach_switched(
     handle: *mut pmo_pool,
@@ -192,8 +180,6 @@ unsafe fn attach(
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_enter(
     handle: *mut pmo_pool,
@@ -234,8 +220,6 @@ pub extern "C" fn pmo_view_leave_all() -> c_int {
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_at(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -244,24 +228,18 @@ pub unsafe extern "C" fn pmo_view_at(handle: *mut pmo_pool, view: *const c_char,
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_psync(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     status(|| views(|views| Ok(unsafe { views.find(handle, view) }?.psync()?)))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_adopt(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     status(|| views(|views| Ok(unsafe { views.find(handle, view) }?.adopt()?)))
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     status(|| {
@@ -275,8 +253,6 @@ pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_c
     })
 }
 
-/// # Safety
-/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_start(resumed: *mut c_int) -> c_int {
     status(|| {

@@ -114,7 +114,7 @@ fn s2_03_an_object_that_a_process_has_is_removed_later() {
     rig.pmo(["rm"], ["a", "--later"]).fine();
     held.kill();
     let run = rig.pmo(["check"], [""; 0]).fine();
-    assert!(run.out.contains("deleted, and nobody has it attached any more"), "{run:?}");
+    assert!(run.out.contains("deleted, and no process has it attached any more"), "{run:?}");
     assert_eq!(rig.pmo(["gc"], ["--json"]).fine().json()["removed"], 1);
     assert_eq!(rig.pmo(["check"], [""; 0]).fine().out.lines().last(), Some("0 objects, 1 lane: clean"));
 }

@@ -70,7 +70,6 @@ mod tests {
         let count = |inside: &[u32], user| inside.iter().filter(|other| **other == user).count();
         assert_eq!(inside.len(), CLIENTS - RESERVED);
         (first..first + 4).for_each(|user| assert!(count(&inside, user) >= 79, "{inside:?}"));
-        // A late user gets as many places as the others have.
         assert!((0..200).filter(|_| let_in(&mut inside, first + 9)).count() > 62);
         assert!(count(&inside, first + 9) >= 63, "{inside:?}");
         assert_eq!(inside.len(), CLIENTS - RESERVED);
@@ -78,7 +77,6 @@ mod tests {
             assert!(let_in(&mut inside, 0), "{nth}");
         }
         assert!(!let_in(&mut inside, 0));
-        // Without a free place, users still share theirs.
         assert!(let_in(&mut inside, first + 10));
         assert_eq!(inside.len(), CLIENTS);
     }

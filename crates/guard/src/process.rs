@@ -33,7 +33,6 @@ impl Process {
         match fd {
             Ok(fd) => Ok(Some(Process { fd, peer })),
             Err(error) => match Errno::from_io_error(&error) {
-                // The error of a gone process differs by kernel release.
                 Some(Errno::SRCH | Errno::INVAL | Errno::NODATA) => Ok(None),
                 _ => Err(error),
             },

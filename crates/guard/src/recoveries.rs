@@ -115,7 +115,6 @@ mod tests {
         assert_eq!(recoveries.running.len(), OF_A_USER);
         recoveries.begin(of(9), false).unwrap();
         assert_eq!(next(&mut recoveries), 9);
-        // Users with all places between them do not stall root or another user.
         for user in 2..=4 {
             (0..10).for_each(|_| assert!(recoveries.begin(of(user), true).is_some()));
         }

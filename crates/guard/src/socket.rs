@@ -58,7 +58,6 @@ impl Socket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path).map_err(failed("listen at", path))?;
-        // Processes of every user may register; the kernel tells their user.
         fs::set_permissions(path, Permissions::from_mode(0o666))
             .map_err(failed("open to all users", path))?;
         listener.set_nonblocking(true).map_err(failed("listen at", path))?;

@@ -78,7 +78,6 @@ impl State {
             Room::None => false,
             Room::Of(most) => {
                 let of_most = self.clients().filter(|(_, client)| client.peer.uid == most);
-                // Other clients leave before writers, new ones before old ones.
                 let leaves = of_most.max_by_key(|(id, client)| (client.writer.is_none(), *id));
                 let leaves = leaves.map(|(id, _)| id);
                 leaves.into_iter().for_each(|id| self.send_away(id));

@@ -1,5 +1,3 @@
-//! Hostile and broken clients, and two guards.
-
 use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
 use indelible_guard::detector::FileDetector;
 use indelible_guard::{Config, Guard, GuardError, status};

@@ -1,5 +1,3 @@
-//! Writers die, and so does the guard.
-
 use crate::support::{AMPLE, Rig, attach, recover, step, until};
 use indelible::Pool;
 use indelible_guard::detector::FileDetector;

@@ -1,5 +1,3 @@
-//! Power failures.
-
 use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
 use indelible_guard::{Budget, Outcome, rehearse};
 use std::time::Duration;
@@ -16,7 +14,7 @@ fn s1_07_at_the_signal_everything_that_was_committed_becomes_durable() {
     let mut writer = rig.writer("busy");
     rig.registered(1);
     let before = (0..200).map(|_| writer.said().unwrap()).last().unwrap();
-    assert!(rig.durable() < before, "nobody asked for it");
+    assert!(rig.durable() < before, "the guard did not ask");
     let round = rig.fail();
     assert!(round.durable && round.writers[0].outcome == Outcome::Published, "{round:?}");
     assert!(rig.durable() >= before);

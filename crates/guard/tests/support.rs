@@ -1,5 +1,3 @@
-//! A pool, a guard, and processes that write.
-
 use indelible::{Class, CreateOptions, EpochBounds, Error, Pool, TxCell, TxObject, transaction};
 use indelible_guard::detector::FileDetector;
 use indelible_guard::{

@@ -210,7 +210,6 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                     _ => "stores and fences, no system calls".into(),
                 },
             });
-            // Memory has no barriers, and a device no mount.
             if kind == MediumKind::File {
                 facilities.extend(mount::facts(path));
             }

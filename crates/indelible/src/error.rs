@@ -370,7 +370,7 @@ impl Error {
                 "put the newest anchor back; if the object is known to be right, `pmo key anchor`"
             }
             ErrorKind::ClassMismatch => {
-                "`pmo stat` says which class it is of, `pmo set --class` changes that while nobody has it attached"
+                "`pmo stat` shows its class, `pmo set --class` changes it while the object is detached"
             }
             ErrorKind::InTransaction => "make the call before the transaction, or after it",
             ErrorKind::Conflict => "return it from the transaction's closure, which is run again",

@@ -1,5 +1,3 @@
-//! Options of one attach: keys, seals, waits.
-
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, SealKey};
 use std::time::Duration;
 

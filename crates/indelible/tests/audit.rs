@@ -1,5 +1,3 @@
-//! Audits of a heap: leaks, dangling raw pointers and damaged values, named by their path.
-
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PString, PVec};
 use indelible::heap::{AuditedRoot, HeapAudit};
 use indelible::{Heap, Persist, Pool, TypeInfo};

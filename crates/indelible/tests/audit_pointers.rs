@@ -1,5 +1,3 @@
-//! Audits follow raw pointers whose targets are described.
-
 use indelible::collections::{PBox, PString, PVec, RootTypes};
 use indelible::heap::HeapAudit;
 use indelible::{Heap, Persist, Pool, Relative, TypeInfo};

@@ -1,6 +1,3 @@
-//! Snapshots of objects attached for writing: each holds the psync before it, and the writer loses
-//! nothing.
-
 use super::support::{Ground, everywhere};
 use indelible::collections::PVec;
 use indelible::{Object, Pool};

@@ -1,5 +1,3 @@
-//! A heap is made only on request, and never over a value that an object begins with.
-
 use crate::root_blocks::transaction;
 use crate::support::{Ground, World, everywhere};
 use indelible::raw::{self, blocks, transactions as calls};

@@ -1,5 +1,3 @@
-//! The contract of the collections: typed roots, refusals, frees, and full heaps.
-
 use crate::support::{self, Ground, World, everywhere, name_root};
 use indelible::collections::{
     HeapRef, IntoPersist, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec,
@@ -482,7 +480,6 @@ fn a_value_of_another_heap_is_refused() {
     let text = *refused.unwrap_err().downcast::<&str>().unwrap();
     assert!(text.contains("in one heap cannot be stored in another"), "{text}");
     assert!(b.is_empty());
-    // Values exchanged through `&mut` go unnoticed until the next access.
     a.push("of one");
     b.push("of two");
     std::mem::swap(&mut a[0], &mut b[0]);
@@ -504,7 +501,6 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
         for heap in [&mut one, &mut two] {
             heap.root_or_default::<PVec<u64>>("list").unwrap().push(0_u64);
         }
-        // The last ones allocate nothing that would mark the place.
         for value in 1..=3_u64 {
             for heap in [&mut one, &mut two] {
                 heap.root_mut::<PVec<u64>>("list").unwrap()[0] = value;

@@ -1,5 +1,3 @@
-//! Bytes that a psync logs for changes of a map: the changed lines, and little else.
-
 use crate::support::{Ground, World};
 use indelible::collections::{PHashMap, PVec};
 use indelible::{Heap, Tracking};

@@ -1,6 +1,3 @@
-//! With explicit tracking a cut compares only lines that changed since the last one, and lent
-//! values.
-
 use crate::support::{Ground, World};
 use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, PVec};
 use indelible::{Heap, Persist, Tracking};

@@ -1,5 +1,3 @@
-//! Enums with fields in an object: found again, freed, told apart, and checked before use.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Root, StableHash, Tracking};
@@ -281,7 +279,6 @@ fn s4_03_every_difference_of_enums_has_its_fingerprint() {
     }
 }
 
-/// Made of bytes, to see which ones are a value.
 #[derive(Persist)]
 #[repr(u8)]
 #[allow(dead_code)]

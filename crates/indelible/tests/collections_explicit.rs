@@ -1,5 +1,3 @@
-//! With explicit tracking, heap and collections mark exactly their own stores, byte by byte.
-
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
     Entry, OrderedEntry, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,

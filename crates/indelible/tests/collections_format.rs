@@ -138,7 +138,6 @@ fn fingerprint(version: u32, text: &str) -> u128 {
     half(1) << 64 | half(2)
 }
 
-/// Keys with consecutive bytes are hashed differently than in version 1.
 #[test]
 fn tables_with_bytes_in_their_keys_are_of_version_2() {
     #[derive(indelible::Persist)]

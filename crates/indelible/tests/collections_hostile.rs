@@ -212,7 +212,6 @@ fn every_word_may_be_wrong() {
             };
             word.copy_from_slice(&new.to_le_bytes());
         }
-        // Dropped without psync: the next attach finds the sample again.
         let mut heap = trusted(object);
         found += usize::from(use_it(&mut heap));
         assert!(round < 50 || found > 5, "damage is not found");
@@ -263,7 +262,6 @@ fn damage_of_each_kind_is_found() {
     }
 }
 
-/// Stores anywhere are found by verification, or harmless.
 #[test]
 fn safe_code_does_not_corrupt_a_verified_heap() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -272,7 +270,6 @@ fn safe_code_does_not_corrupt_a_verified_heap() {
     let words: Vec<usize> = data(&pool).into_iter().filter(|at| at % 8 == 0).collect();
     let read = pool.attach_read("heap").unwrap();
     let base = read.as_ptr().addr() as u64;
-    // Words that look like addresses: most own blocks.
     let is_address = |at: &usize| {
         let word = u64::from_le_bytes(read.as_slice()[*at..*at + 8].try_into().unwrap());
         (base..base + SIZE).contains(&word)

@@ -1,5 +1,3 @@
-//! Keys of several fields, found and made by tuples of their fields' parts.
-
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash as _};
 use indelible::{Composite, Heap, HeapOptions, Persist, Pool, StableHash};
 use indelible_testing::Seeded;

@@ -1,5 +1,3 @@
-//! Random programs on every collection against std's, with psyncs and crashes.
-
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
     PBTreeMap, PBTreeSet, PBinaryHeap, PHashMap, PHashSet, PString, PVec, PVecDeque,
@@ -542,7 +540,6 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
             Step::Psync => {
                 heap.psync().unwrap();
                 psynced = live.clone();
-                // Not each time: most psyncs are followed by others of the same attachment.
                 if world.tracking == Tracking::Explicit && number % 3 == 0 {
                     heap = psynced_whole(world, heap, options, "a psync of the program");
                 }

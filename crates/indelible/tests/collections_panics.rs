@@ -1,4 +1,3 @@
-//! Panics of user code within an operation: no double drop, no lost value, and valid contents.
 #![forbid(unsafe_code)]
 
 use indelible::collections::{
@@ -49,14 +48,13 @@ fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
     range.collect()
 }
 
-/// On a new heap; `left` blocks must remain, and psync works.
 fn on_heap(left: usize, test: impl FnOnce(&mut Heap)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut heap = Heap::format(pool.create_attached("heap", 1 << 20).unwrap()).unwrap();
     test(&mut heap);
     assert_eq!(heap.check(), []);
-    assert_eq!(heap.blocks().count(), left, "blocks that nobody owns, or that somebody lost");
+    assert_eq!(heap.blocks().count(), left, "blocks without an owner, or lost ones");
     heap.psync().unwrap();
 }
 

@@ -1,11 +1,8 @@
-//! Walks over hash maps in steps, while the maps change.
-
 use indelible::collections::{KeyHash, PHashMap, PHashSet, StableHash};
 use indelible::{Heap, Persist, Pool};
 use indelible_testing::Seeded;
 use std::collections::{HashMap, HashSet};
 
-/// Many keys share a hash, and overflow their home group.
 #[derive(Persist, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 struct Key {

@@ -1,6 +1,3 @@
-//! Values with several owners: random programs against a model, power cuts, wrong counts, and
-//! values that cannot be freed.
-
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PHashMap, PMutex, PRc, PString, PVec, RootTypes};
 use indelible::raw::{self, Permission};
@@ -306,7 +303,6 @@ fn counts_that_are_wrong_are_found() {
     assert_eq!(error.kind(), ErrorKind::Damaged);
     assert!(error.to_string().contains("pair[1]: a block has more owners than it counts"), "{error}");
     assert_eq!(heap.audit().unwrap().findings.len(), 1);
-    // Too many are a leak, and no reason to refuse the data.
     let mut heap = forge(forge_back(heap), 3);
     let audit = heap.audit().unwrap();
     assert_eq!(audit.findings.len(), 1);

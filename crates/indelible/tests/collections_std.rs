@@ -1,5 +1,3 @@
-//! Values of std: durations, network addresses and options in forms with a fixed layout; tuples.
-
 use crate::support::{Ground, World};
 use indelible::collections::{
     PBTreeMap, PBox, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec, PVecDeque,

@@ -1,5 +1,3 @@
-//! Threads share an object through its own locks, whose state does not survive a crash.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PMutex, PRwLock, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Tracking};
@@ -118,7 +116,6 @@ fn a_cut_holds_whole_critical_sections() {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    // No more than the heap has room for.
                     while !stop.load(Relaxed) && done.fetch_add(1, Relaxed) < 5_000 {
                         section(shared);
                     }

@@ -1,5 +1,3 @@
-//! A resize keeps an object's contents, and a check compares sizes and contents.
-
 use indelible::collections::PVec;
 use indelible::{Class, CreateOptions, ErrorKind, Heap, Pool, PoolOptions, SecurityContext, Severity, View};
 use indelible_store::table::Key;

@@ -182,7 +182,6 @@ fn s0_22_addresses_are_fixed_unique_and_good_for_native_pointers() {
     });
 }
 
-// DESIGN §2: psync of several objects is one step.
 #[test]
 fn psync_of_several_objects_is_one_step() {
     everywhere(|world| {

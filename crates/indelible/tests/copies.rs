@@ -1,6 +1,3 @@
-//! Copies and snapshots without copying: each object holds its own psyncs, whatever becomes of
-//! shared pages.
-
 use super::support::{World, everywhere};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, Difference, ErrorKind, Object, Pool};

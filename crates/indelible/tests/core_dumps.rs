@@ -119,7 +119,6 @@ impl Sealed {
         let (mut page, mut seal) = ([0; 16], [0; 64]);
         file.read_exact_at(&mut page, start + shape.content_page(0) * PAGE).unwrap();
         file.read_exact_at(&mut seal, start + shape.page(0, 0) * PAGE).unwrap();
-        // A seal begins with its nonce.
         let nonce = words(&seal[..24]);
         let known: Vec<u8> = page.iter().enumerate().map(|(at, byte)| byte ^ planted(at)).collect();
         Sealed { nonce, stream: words(&known) }

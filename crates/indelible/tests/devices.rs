@@ -30,7 +30,6 @@ impl Loop {
         }
     }
 
-    /// Another node of the same device, as each container has its own.
     fn second_node(&self) -> Option<PathBuf> {
         let stat = rustix::fs::stat(&self.node).unwrap();
         let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));

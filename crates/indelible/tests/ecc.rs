@@ -1,5 +1,3 @@
-//! Objects with check words: damage of memory and pool is repaired or named, and never read.
-
 use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{Node, blocks, simulated};
 use indelible::raw::transactions as calls;
@@ -72,7 +70,6 @@ fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
     file.write_all_at(&changed(bytes), at).unwrap();
 }
 
-/// Flips bits of word `nth` (the upper half) and of its check word in the pool.
 pub fn damage(world: &World, pool: &Pool, name: &str, nth: usize, bits: u128) {
     change(world, pool.stat(name).unwrap().offset + 16 * nth as u64, |pair| pair ^ bits);
 }
@@ -150,7 +147,6 @@ pub fn s1_12_words_and_check_words_take_turns_in_the_pool() {
     });
 }
 
-/// The word alone, the check word alone, both: none is believed before the other.
 #[test]
 pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
     let everything = [u128::from(u64::MAX) << 64, u128::from(u64::MAX), u128::MAX];
@@ -223,7 +219,6 @@ impl Drop for Running {
     }
 }
 
-/// Unchanged bytes of a damaged word are repaired beside changed ones.
 #[test]
 pub fn s1_14_a_part_of_a_damaged_word_is_stored_with_the_whole_word_repaired() {
     CLASSES.into_iter().for_each(parts_are_stored_with_the_whole);
@@ -607,7 +602,6 @@ pub fn after_a_repair_that_failed_no_word_is_lost() {
     }
 }
 
-/// A word damaged in the pool keeps its value, while transactions change others of its line.
 #[test]
 pub fn words_beside_changed_ones_keep_their_damage_for_their_next_reader() {
     for class in CLASSES {

@@ -1,6 +1,3 @@
-//! On-demand objects with check words: repairs and changes outlive the process, and become durable,
-//! with their check words.
-
 use crate::ecc::{Cells, KEY, attach, create, damage, filled, get, set, some_bits, stored, value};
 use crate::transactional_heap::simulated;
 use indelible::{Class, EpochBounds, ErrorKind, TxCell, TxObject, transaction};
@@ -38,7 +35,6 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
             }
         }
     };
-    // In another boot, so that the living process's memory does not count.
     let judge = |image: &CrashImage| {
         let store = Store::open(Arc::new(image.medium()), process(2)).map_err(|e| e.to_string())?;
         recover_all(&store).map_err(|e| e.to_string())?;
@@ -95,7 +91,6 @@ fn after_an_epoch_of_repairs_that_failed_no_word_is_lost() {
     }
 }
 
-/// More lines than the log's initial room; each is two lines of the pool.
 #[test]
 fn a_large_transaction_on_demand_has_room_for_its_check_words() {
     let world = simulated();

@@ -60,7 +60,6 @@ fn a_reader_of_an_object_larger_than_its_memory_reads_all_of_it() {
         for step in 0..6000 {
             let page = if step % 2000 < 1000 { rng.usize(..PAGES) } else { step % PAGES };
             assert_eq!(a.as_slice()[page * PAGE + 77], byte(page), "step {step}");
-            // A filling window is not counted yet.
             assert!(resident(a.as_ptr()) <= LIMIT + 80, "{} pages at step {step}", resident(a.as_ptr()));
         }
         assert_eq!(a.prefault(0..SIZE).unwrap(), LIMIT * PAGE, "more would drop the first again");
@@ -95,7 +94,6 @@ fn a_writer_of_an_object_larger_than_its_memory_loses_nothing() {
                     a.psync().unwrap();
                 }
             }
-            // A cut keeps the pages that it found changed.
             assert!(resident(a.as_ptr()) <= LIMIT + 160, "{} pages, round {round}", resident(a.as_ptr()));
         }
         assert!(a.as_slice() == expected);
@@ -190,7 +188,6 @@ mod mutants {
     #[test]
     fn pages_that_are_dropped_outside_the_gate_are_noticed() {
         assert_eq!(Mutant::MEMORY, [Mutant::EvictedOutsideGate], "each mutant has its tests");
-        // Without these no page is dropped, and the tests prove nothing.
         let available = super::faults_in();
         type Test = fn();
         let tests: [(bool, Test); 2] = [

@@ -1,5 +1,3 @@
-//! Explicit tracking: a psync makes exactly the marked lines durable.
-
 use indelible::{AttachOptions, MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::path::{Path, PathBuf};
 
@@ -33,7 +31,6 @@ fn store(object: &mut Object, at: usize, byte: u8) {
 fn the_lines_that_were_marked_are_durable_and_no_others_are_logged() {
     on_each_medium(|path, medium, mut object| {
         let before = object.stats().logged_bytes;
-        // Both sides of a line's edge, of a page's edge, and the last byte.
         for (at, marked) in
             [(127, 127..129), (128, 0..0), (8191, 8191..8193), (8192, 0..0), (LEN as usize - 1, 0..0)]
         {

@@ -24,8 +24,6 @@ fn fail(calls: &[Failing]) -> bool {
     let load = |at: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let mut steps = Vec::new();
     for Failing { call, bits: (nth, mask, value) } in calls {
-        // The call's number comes first; arguments follow the architecture and the address, as
-        // little-endian.
         steps.push(load(0));
         steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, *call as u32));
         steps.push(load(16 + 8 * nth));
@@ -44,7 +42,6 @@ fn fail(calls: &[Failing]) -> bool {
     }
 }
 
-/// Exit codes: survived the abort, saw the page, got a SIGSEGV, no filters.
 const WENT_ON: i32 = 70;
 const SAW: i32 = 71;
 const FAULTED: i32 = 72;
@@ -95,13 +92,11 @@ fn touches() {
             fails(&[CLOSING]);
             load(object.address);
         }
-        // Pages between two touched ones may be partly open, and cannot be closed.
         "gap" => {
             load(last);
             fails(&[CLOSING, OPENING]);
             load(object.address);
         }
-        // The block is over, and its pages cannot be remapped, or not be closed.
         "mapped" | "closed" => {
             load(last);
             fails(if how == "mapped" { &[MAPPING_OVER] } else { &[MAPPING_OVER, CLOSING] });

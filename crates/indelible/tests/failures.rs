@@ -1,6 +1,3 @@
-//! Bad input and failing systems: each gets a typed error with object, operation and remedy;
-//! nothing psynced is lost.
-
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking, psync_all};
 use indelible_store::format::entry::Entry;
@@ -48,7 +45,6 @@ fn a_file_that_is_no_pool_is_refused_by_name() {
     assert!(!path.exists(), "a failed format leaves no file");
 }
 
-/// Even by force, as a format loses the former contents.
 #[test]
 fn a_format_of_an_impossible_size_changes_nothing() {
     let world = disk();
@@ -59,7 +55,6 @@ fn a_format_of_an_impossible_size_changes_nothing() {
         assert!(error.to_string().ends_with("(ask for a size between 1 MiB and 32 TiB)"), "{error}");
     }
     assert!(Pool::open(world.path()).unwrap().stat("kept").is_ok());
-    // An empty file, as of mktemp, is reused by force, and refused without.
     let empty = world.dir().join("empty");
     fs::write(&empty, b"").unwrap();
     assert_eq!(kind(Pool::format(&empty, 1 << 20)), ErrorKind::PoolExists);
@@ -132,7 +127,6 @@ trait MinOrIo {
 }
 
 impl MinOrIo for ErrorKind {
-    /// The kernel refuses to open a directory for writing, before its kind is known.
     fn min_or_io(self) -> ErrorKind {
         match Pool::open("/") {
             Err(error) => error.kind(),
@@ -181,7 +175,7 @@ fn a_pool_that_loses_its_file_says_so_and_keeps_what_is_in_memory() {
         let moved = world.dir().join("moved.pmo");
         fs::hard_link(world.path(), &moved).unwrap();
         fs::remove_file(world.path()).unwrap();
-        a.psync().unwrap(); // Another name is left: the file is still somebody's.
+        a.psync().unwrap(); // The file still has another name.
         *a.root_mut::<u64>().unwrap() = 3;
         fs::remove_file(&moved).unwrap();
         let error = a.psync().unwrap_err();
@@ -417,7 +411,6 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     assert_eq!(kind(pool.create("too much", 8 << 20)), ErrorKind::NoSpace);
     pool.create("fits", 100_000).unwrap();
     fs::write(small.at.join("filler"), vec![0; 8 << 20]).unwrap_err();
-    // Creation claimed everything; only a lane may still be needed.
     match pool.attach("fits") {
         Ok(mut fits) => {
             fits.as_mut_slice().fill(1);
@@ -500,7 +493,6 @@ fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     assert!(reader.as_slice().iter().all(|byte| *byte == 0));
     drop(reader);
     assert!(used() - before < 64, "reading holes claimed {} blocks", used() - before);
-    // As root, which may have the kernel's faults served, too; others ask for it, by `fault_in`.
     let mut thin = pool.attach("thin").unwrap();
     thin.range_mut(0..4096).fill(1);
     thin.psync().unwrap();
@@ -573,7 +565,6 @@ trait OrAddresses {
 }
 
 impl OrAddresses for ErrorKind {
-    /// Pages or addresses limit growth, whichever ends first.
     fn or_addresses(self, pool: &Pool, size: u64) -> ErrorKind {
         match pool.resize("a", size, b"") {
             Err(error) if error.kind() == ErrorKind::NoAddresses => ErrorKind::NoAddresses,

@@ -1,6 +1,3 @@
-//! Psyncs of large objects whose changed pages the kernel's log of faults names, and stores that it
-//! cannot name.
-
 use indelible::{MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,7 +6,6 @@ const PAGE: usize = 4096;
 const CHUNK: usize = 2 << 20;
 const LEN: usize = 64 << 20;
 
-/// Stores a byte that nothing marks.
 fn put(object: &mut Object, at: usize, byte: u8) {
     assert!(at < object.as_slice().len());
     // SAFETY: a byte of the object.
@@ -59,7 +55,6 @@ fn work() {
     last.into_iter().for_each(|(at, byte)| assert_eq!(object.as_slice()[at], byte, "at {at:#x}"));
 }
 
-/// In a process of its own: other tests meet faults that cannot be logged, all the time.
 #[test]
 fn changed_pages_of_a_large_object_are_found_by_name() {
     let mut alone = Command::new(std::env::current_exe().unwrap());
@@ -70,7 +65,6 @@ fn changed_pages_of_a_large_object_are_found_by_name() {
     said.lines().filter(|line| line.starts_with("NOT TESTED")).for_each(|line| println!("{line}"));
 }
 
-/// Another process's faults are not this one's.
 #[test]
 fn stores_of_another_process_are_found_soon() {
     let Some((_folder, pool, mut object)) = large() else { return };
@@ -109,7 +103,6 @@ fn stores_of_another_process_are_found_soon() {
         done == 1
     };
     for byte in 10..13 {
-        // So that the log is in use, and the page protected.
         for round in 0..200 {
             put(&mut object, round * CHUNK / 8, byte ^ round as u8);
             object.psync().unwrap();

@@ -227,7 +227,6 @@ type Table<'h> = hashbrown::HashMap<
     HeapRef<'h>,
 >;
 
-/// An empty table contains the address of a constant in the executable.
 #[test]
 fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     let (_dir, pool) = pool();

@@ -1,6 +1,3 @@
-//! Readers beside a writer: each shows one psync's state, the newest on request, whichever process
-//! dies.
-
 use super::support::{self, Ground, World};
 use indelible::{Collected, CreateOptions, ErrorKind, Pool, Tracking};
 use indelible_testing::Seeded;
@@ -312,7 +309,6 @@ fn readers_that_come_and_go_keep_nobody_away() {
             reader.kill();
         }
         drop(pool.attach("w").unwrap());
-        // The table's pages for the entries of all these readers, 64 at a time.
         pool.collect(&mut |_, _| {}).unwrap();
         let table = free - pool.info().unwrap().free;
         assert!(table <= 4 * 64 * PAGE as u64 && table.is_multiple_of(64 * PAGE as u64), "{table} bytes");
@@ -334,7 +330,6 @@ fn mappings_of(bytes: &[u8]) -> (usize, bool) {
 
 #[test]
 fn s2_02_scattered_lines_are_shown_and_the_pages_stay_read_only() {
-    // More runs of pages than a refresh opens one by one.
     const LINES: usize = 600;
     const APART: usize = 130 * PAGE;
     let dir = tempfile::tempdir().unwrap();

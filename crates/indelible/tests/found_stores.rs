@@ -1,5 +1,3 @@
-//! Stores to a heap of `Pool::heap` are tracked once the program has an address in it.
-
 use crate::support::{Ground, World};
 use indelible::collections::{PBox, PHashMap, PMutex, PVec};
 use indelible::{Heap, Persist, Pool, Tracking, TypeInfo};
@@ -15,8 +13,6 @@ fn worlds(test: impl Fn(&World, Pool)) {
     }
 }
 
-/// Whether stores are found from the beginning: without a file to map, a thread fills pages, and
-/// needs tracking.
 fn is_file(world: &World) -> bool {
     world.ground != Ground::Simulated
 }

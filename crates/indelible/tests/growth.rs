@@ -1,6 +1,3 @@
-//! Growth that fails: the object is unchanged, or reports that this attachment lost it; its memory
-//! never faults.
-
 use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Object, Pool, Tracking, TypeInfo};
@@ -10,7 +7,6 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
-/// An object of ten thousand psynced bytes, and one more store; `wall`: something lies behind it.
 fn object(pool: &Pool, wall: bool) -> Object {
     let name = if wall { "walled" } else { "free" };
     pool.create_with(name, &CreateOptions::new(10_000).reach(1 << 20)).unwrap();
@@ -77,7 +73,6 @@ fn a_growth_into_addresses_that_are_taken_changes_nothing() {
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// `mmap` over a mapping of our own.
     Map,
     Register,
 }
@@ -178,7 +173,6 @@ fn lost(pool: &Pool, fault: Fault) {
     assert_eq!((heap.check(), heap.size()), (vec![], 4 << 20));
     assert_eq!(heap.usable_size(block.as_ptr()).unwrap(), 112);
 
-    // Growth by less would only find that the object is lost.
     pool.create("reserved", 64 << 10).unwrap();
     pool.create("beyond", 4096).unwrap();
     let mut heap =
@@ -187,7 +181,6 @@ fn lost(pool: &Pool, fault: Fault) {
     assert_ne!(error.kind(), ErrorKind::Poisoned, "the cause comes first: {error}");
 }
 
-/// One line, the first time and every other, and no limit but the pool's.
 #[test]
 fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -266,7 +259,6 @@ fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     let faults = [Failure::Io, Failure::Short, Failure::After, Failure::NoSpace, Failure::KillLate];
     let (mut failed, mut went_on) = (0, 0);
     let kinds = kinds.into_iter().flat_map(|kind| faults.map(|fault| (kind, fault)));
-    // With a wall behind it, it moves. A dead process's medium then has no pages for it.
     let ways = kinds.flat_map(|each| [(each, false), (each, true)]);
     for ((kind, fault), wall) in ways.filter(|((_, fault), wall)| !wall || *fault != Failure::KillLate) {
         for nth in 0.. {

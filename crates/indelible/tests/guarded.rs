@@ -1,6 +1,3 @@
-//! On-demand objects and the machine's guard: the guard can make commits durable earlier, never
-//! later.
-
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, EpochBounds, Pending, Pool, Tracking, TxCell, TxObject, transaction};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -100,7 +97,7 @@ fn s1_07_a_process_registers_and_publishes_when_the_guard_asks() {
     assert!(hello.contains(&id), "{hello}");
     set(&a, 0, 7);
     set(&a, 8, 8);
-    assert_eq!((durable(&pool, 0), a.pending().bytes), (0, 128), "nobody asked");
+    assert_eq!((durable(&pool, 0), a.pending().bytes), (0, 128), "the guard did not ask");
     let answer = guard.publish(3);
     assert!(answer.starts_with("published 3 128 "), "{answer}");
     assert_eq!((durable(&pool, 0), durable(&pool, 8), a.pending()), (7, 8, Pending::default()));
@@ -120,7 +117,6 @@ fn s1_07_a_process_registers_and_publishes_when_the_guard_asks() {
     assert_eq!(guard.hear("bye"), "bye");
 }
 
-/// A running transaction holds up the epoch, so the process is silent.
 #[test]
 fn s1_07_nothing_is_acknowledged_before_it_is_durable() {
     let world = world();
@@ -196,7 +192,7 @@ fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
         guard.say(half);
         let value = 1 + half.len() as u64;
         set(&a, 0, value);
-        assert!(a.pending().bytes > 0 && durable(&pool, 0) < value, "nobody asked yet");
+        assert!(a.pending().bytes > 0 && durable(&pool, 0) < value, "the guard has not asked yet");
         a.tx_sync().unwrap();
         assert_eq!((durable(&pool, 0), a.pending()), (value, Pending::default()));
     }
@@ -292,8 +288,6 @@ fn figures_of_pending_commits_are_those_of_each_object() {
     assert_eq!((pending("a"), pending("b")), (None, None));
 }
 
-/// After a failed epoch the connection ends as with a death, so that the guard recovers the
-/// commits.
 #[test]
 fn s1_07_no_process_says_farewell_with_commits_that_the_pool_lacks() {
     let world = world();

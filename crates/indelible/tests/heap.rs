@@ -1,5 +1,3 @@
-//! The heap's contract: refusals, reuse, and contents after a reopen.
-
 use crate::support::{Ground, World, name_root};
 use indelible::heap::HeapStats;
 use indelible::{ErrorKind, Heap, HeapOptions, Object, Pool, ReadHeap, TypeInfo};
@@ -89,7 +87,6 @@ fn sizes_and_alignments_that_cannot_be_are_refused() {
     assert!(error.contains("2097152 bytes") && error.contains("grow the object"), "{error}");
 }
 
-/// A class's spans have four blocks or more, for which there may be no room where there is for one.
 #[test]
 fn a_block_is_found_wherever_a_piece_is_large_enough() {
     const PIECE: usize = 14 * 4096;
@@ -298,14 +295,12 @@ fn freed_space_is_used_again_whole() {
         assert_eq!(error.kind(), ErrorKind::HeapFull, "{error}");
         let stats = heap.stats().unwrap();
         let share = stats.block_bytes as f64 / stats.bytes as f64;
-        // Of 1 MiB only one block fits beside the header of a chunk.
         assert!(share >= 0.5 && stats.blocks == blocks.len() as u64, "{size}: {share}");
         for block in blocks {
             free(&heap, block.as_ptr()).unwrap();
         }
         assert_eq!(heap.check(), []);
     }
-    // At most one empty span a class stays with the thread that used it.
     let after = heap.stats().unwrap();
     assert!(after.free_bytes + 512 * KIB as u64 >= before.free_bytes, "{after:?}");
     assert_eq!(after.blocks, 0);
@@ -349,8 +344,6 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
     assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);
 }
 
-/// The header's directory has 128 entries. With all pages in use, a longer directory must lie in
-/// new pages.
 #[test]
 fn a_heap_without_a_free_page_grows_beyond_its_directory() {
     let world = world();

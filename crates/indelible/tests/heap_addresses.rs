@@ -1,5 +1,3 @@
-//! Addresses that objects grow into: hidden objects have none, and longer pools do not end at them.
-
 use crate::support::{Ground, POOL, World, everywhere};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Pool, Tracking};
@@ -7,7 +5,6 @@ use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Pool, Tracking};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Object "a" has the highest addresses, and "in the way" lies behind its pages.
 fn hemmed_in(world: &World, size: u64) -> Pool {
     let pool = world.format();
     drop(pool.create_attached("first", 4096).unwrap());

@@ -1,8 +1,3 @@
-//! SIGKILL between psyncs leaves heap and data as last psynced.
-//!
-//! The child is this test binary again. It keeps a linked list of blocks of all sizes whose
-//! contents follow from a number, and reports each durable number.
-
 use crate::support::{self, Ground, World, name_root};
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};
 use indelible_testing::Seeded;

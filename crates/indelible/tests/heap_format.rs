@@ -3,12 +3,10 @@
 use indelible::heap::layout::{self, *};
 use indelible_testing::page::tables;
 
-/// (name, offset, size) of a field.
 type Field = (&'static str, usize, usize);
 
 macro_rules! fields {
     ($type:ident { $($field:ident: $ty:ty),* $(,)? }) => {{
-        // Does not compile with a field missing.
         fn _all(value: &$type) {
             let $type { $($field: _),* } = value;
         }

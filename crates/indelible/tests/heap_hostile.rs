@@ -71,7 +71,6 @@ fn every_byte_of_the_metadata_may_be_wrong() {
     let mut flipped = 0;
     for page in pages {
         let bytes = pool.attach_read("heap").unwrap().as_slice()[page * 4096..][..4096].to_vec();
-        // Used bytes and their neighbours; of the rest a sample.
         let used =
             |at: usize| at < 192 || bytes[at.saturating_sub(4)..(at + 4).min(4096)].iter().any(|b| *b != 0);
         let offsets: Vec<usize> = (0..4096)
@@ -81,7 +80,6 @@ fn every_byte_of_the_metadata_may_be_wrong() {
             let mut object = pool.attach("heap").unwrap();
             let byte = &mut object.as_mut_slice()[page * 4096 + at];
             *byte ^= if random.bool() { 0xff } else { 1 << random.usize(..8) };
-            // Dropped without psync: the next attach finds the sample again.
             use_it(object);
             flipped += 1;
         }

@@ -1,5 +1,3 @@
-//! Random programs against a model of live blocks and contents, with a check after each.
-
 use crate::support::{Ground, World};
 use indelible::{Heap, HeapOptions, Tracking};
 use proptest::prelude::*;
@@ -154,7 +152,6 @@ impl Run<'_> {
             }
             Step::Grow(more) => {
                 let size = self.heap().size() as u64 + more;
-                // A crash does not undo growth.
                 let _ = self.heap().grow(size);
             }
         }
@@ -239,7 +236,6 @@ fn random_programs_agree_with_a_model_while_the_object_grows() {
     random(Ground::Memory, Tracking::Auto, 12, &SIZES[1..3], HeapOptions::new().grow(true));
 }
 
-/// On this rung an unmarked store is lost.
 #[test]
 fn random_programs_agree_with_a_model_with_explicit_tracking() {
     random(Ground::Memory, Tracking::Explicit, 16, &SIZES, HeapOptions::new());

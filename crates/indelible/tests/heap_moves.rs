@@ -1,6 +1,3 @@
-//! A heap grows under an allocation although another object lies behind it: it moves in the pool,
-//! not in memory.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PVec};
 use indelible::{CreateOptions, Heap, HeapOptions, Pool, Tracking};
@@ -106,7 +103,6 @@ fn threads_go_on_while_their_heap_moves() {
         })
         .unwrap();
         heap.psync().unwrap();
-        // An object stands right behind each place that it moves to.
         let walled = AtomicUsize::new(0);
         let wall = |size: usize| {
             if walled.fetch_max(size, SeqCst) < size {

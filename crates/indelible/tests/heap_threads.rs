@@ -1,5 +1,3 @@
-//! Threads that allocate, free each other's blocks, end, and are cut through.
-
 use crate::support::{Ground, World};
 use indelible::{CreateOptions, ErrorKind, Heap, Tracking};
 use indelible_testing::Seeded;
@@ -31,7 +29,7 @@ fn free(heap: &Heap, address: usize) {
     let block = std::ptr::with_exposed_provenance_mut::<usize>(address);
     // SAFETY: a live block, given away by the thread that stamped it.
     unsafe {
-        assert_eq!(block.read(), address, "somebody else has this block, too");
+        assert_eq!(block.read(), address, "another thread has this block, too");
         block.write(0);
         heap.free(block.cast()).unwrap();
     }

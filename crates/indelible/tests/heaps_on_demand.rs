@@ -1,6 +1,3 @@
-//! Heaps on demand: transactions survive the process's death at any instruction, and no block is
-//! lost.
-
 use crate::on_demand_deaths::{killed_after, length};
 use crate::support::nodes::{Top, blocks, push, stop, values};
 use crate::support::{self, Ground, World};

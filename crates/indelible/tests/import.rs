@@ -1,5 +1,3 @@
-//! Write-once objects.
-
 use super::support::{Ground, World, everywhere};
 use indelible::ErrorKind;
 use indelible_testing::{Fault, OpKind};
@@ -35,7 +33,6 @@ fn an_import_has_its_bytes_in_order_and_zeros_behind() {
     });
 }
 
-/// Bytes after a failed write would take the place of the missing ones.
 #[test]
 fn an_import_whose_write_failed_is_never_published() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

@@ -1,5 +1,3 @@
-//! Pages that psync keeps in memory on slow media: savings, and no losses.
-
 use crate::support;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, Tracking};
 use indelible_testing::{Fault, OpKind, Seeded, SimConfig, SimMedium};
@@ -42,7 +40,6 @@ fn hot_pages_are_read_and_written_once() {
         store(&mut a, 0..40, value);
         a.psync().unwrap();
     }
-    // Each looks at the lane's revision.
     assert_eq!(medium.count(OpKind::Read), read + 97);
     assert_eq!(medium.count(OpKind::Write), written);
     assert_eq!(a.stats().pages_read, stats.pages_read);
@@ -149,7 +146,6 @@ fn pending_lines_survive_growth_and_the_end_of_the_process() {
     let medium = medium.power_cut(indelible_testing::Choice::None).medium();
     std::mem::forget(a);
     let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
-    // The first attachment still has the range.
     let mut bytes = vec![0; 16 * PAGE];
     let found = pool.store().find("a").unwrap();
     drop(pool.store().attach_writer("a", indelible_store::table::Key::default()).unwrap());
@@ -165,7 +161,6 @@ fn a_renewed_mapping_shows_what_waited_in_memory() {
         return;
     }
     const SIZE: u64 = 4 << 30;
-    // A file by system calls, where they are cheap.
     let pool = PoolOptions::new().medium(MediumKind::File).format(world.path(), 8 << 30).unwrap();
     pool.create_with("a", &CreateOptions::new(SIZE).sparse(true)).unwrap();
     let mut a = pool.attach("a").unwrap();

@@ -40,7 +40,6 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     let world = World::new(Ground::File, Tracking::Auto, false);
     let pool = made(&world);
     let Some(emulator) = start(state.path()) else { return };
-    // The emulator takes one connection at a time.
     let slot = pool.add_key("a", b"", &file(), &of(&emulator), "this machine").unwrap();
     let slots = pool.key_slots("a", b"").unwrap();
     assert_eq!(
@@ -77,8 +76,6 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
 }
 
-/// The answer's code of a TPM to a command that a password authorizes (TCG's TPM 2.0 Library, part
-/// 3).
 fn answered(tpm: &mut UnixStream, command: u32, handles: &[u32], password: &[u8], parameters: &[u8]) -> u32 {
     let handles: Vec<u8> = handles.iter().flat_map(|handle| handle.to_be_bytes()).collect();
     let session =
@@ -95,9 +92,7 @@ fn locked(emulator: &EmulatedTpm) {
     const INDEX: u32 = 0x0180_0099;
     let mut tpm = UnixStream::connect(emulator.socket()).unwrap();
     let numbers = |all: &[u32]| all.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
-    // One try, which counts for a thousand seconds.
     assert_eq!(answered(&mut tpm, 0x13a, &[0x4000_000a], b"", &numbers(&[1, 1000, 1000])), 0);
-    // Read and written by its password; SHA-256, no policy, eight bytes.
     let public =
         [&INDEX.to_be_bytes()[..], &[0, 0x0b], &(1_u32 << 18 | 1 << 2).to_be_bytes(), &[0, 0, 0, 8]].concat();
     let parameters = [&[0, 1, b'x', 0, public.len() as u8][..], &public].concat();
@@ -106,7 +101,6 @@ fn locked(emulator: &EmulatedTpm) {
     assert!(wrong.into_iter().any(|code| code == 0x921), "it is not locked");
 }
 
-/// Slots and counters have no password to guess, so a locked TPM still serves them.
 // S3.6
 #[test]
 fn a_tpm_that_is_locked_opens_its_slots_and_counts() {

@@ -1,5 +1,3 @@
-//! Large psyncs on memory media go to lane and primary in pieces, straight from the shadow.
-
 use indelible::{MediumKind, Object, Pool, PoolOptions, psync_all};
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -1,5 +1,3 @@
-//! Objects that are deleted while attached, or volatile.
-
 use super::support::everywhere;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions};
 use indelible_store::table;
@@ -248,7 +246,7 @@ fn s2_05_a_tied_object_outlives_the_others() {
         pool.destroy_with_key("another", b"k").unwrap();
         assert!(pool.store().find_id(&id).is_err(), "and gone");
         pool.collect(&mut |_, _| {}).unwrap();
-        assert_eq!(pool.info().unwrap().objects, 1, "the cache, which nobody tied");
+        assert_eq!(pool.info().unwrap().objects, 1, "the cache, which is not tied");
     });
 }
 
@@ -281,7 +279,7 @@ fn s2_05_a_tied_object_goes_with_the_thread() {
             own.join().unwrap();
         });
         assert!(!there(&a), "the thread has ended");
-        assert!(there(&b) && there(&c), "nobody deleted the one, and the process goes on with the other");
+        assert!(there(&b) && there(&c), "one was not deleted, and the process goes on with the other");
         let (store, other) = (pool.store().clone(), pool.clone());
         drop(pool);
         assert!(store.find_id(&c).is_ok());

@@ -14,10 +14,8 @@ fn alone() -> MutexGuard<'static, ()> {
 
 const LEN: u64 = 4 << 20;
 
-/// Descriptors of an open pool with an attached object, at most.
 const DESCRIPTORS: u64 = 4;
 
-/// In memory, if it has room: on a disk flushes take most of the time.
 fn roomy() -> tempfile::TempDir {
     let room = rustix::fs::statvfs("/dev/shm").map_or(0, |fs| fs.f_bavail * fs.f_frsize);
     let memory = (room > POOLS as u64 * LEN).then(|| tempfile::tempdir_in("/dev/shm").ok()).flatten();

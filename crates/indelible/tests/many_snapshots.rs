@@ -1,5 +1,3 @@
-//! Snapshots by the thousand, in full pools, and of copies whose sources are gone.
-
 use super::support::{Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Pool, Tracking};
 use std::time::Instant;
@@ -92,7 +90,6 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     sound(&world);
 }
 
-/// The merge was too much for one change of the table.
 #[test]
 fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     const COUNT: usize = 1800;

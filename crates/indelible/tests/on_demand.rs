@@ -71,7 +71,7 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
         })
         .unwrap();
         assert_eq!((get(&a, 0), get(&a, 1), get(&b, CELLS - 1)), (7, 8, 9));
-        assert_eq!(durable(&pool, "a", 0), 0, "nobody asked for it");
+        assert_eq!(durable(&pool, "a", 0), 0, "no thread asked for it");
         assert_eq!(a.pending(), Pending { transactions: 2, bytes: 128 });
         a.tx_sync().unwrap();
         assert_eq!(
@@ -220,7 +220,6 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
 
 #[test]
 fn s1_06_in_the_pool_no_money_is_made_or_lost() {
-    // On so few lines that they are always in one epoch; only this thread publishes.
     const ACCOUNTS: usize = 400;
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let (pool, a, b) = both(&world);
@@ -383,8 +382,6 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
         let first = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         sim.clear_faults();
         assert_eq!(first.kind(), ErrorKind::Io, "{first}");
-        // The entry may name commits in memory, which this process has until the other object is
-        // detached.
         let again = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Held, "{again}");
         let text = again.to_string();
@@ -395,8 +392,6 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
     }
 }
 
-/// Two objects with a pending commit, and a medium without room for a page that the first no longer
-/// shares with a snapshot.
 fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let (pool, a, b) = both(world);
     set(&a, 0, 1);
@@ -645,7 +640,6 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         for (mutant, tests) in WATCHES {
             for (nth, test) in tests.iter().enumerate() {
-                // Some need threads to meet, which they may not on a busy machine.
                 let noticed = || with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(*test))).is_err();
                 assert!((0..20).any(|_| noticed()), "{mutant:?} goes unnoticed by {nth}");
             }

@@ -83,8 +83,6 @@ const INNER: [fn(&Object); 4] = [
     |a| a.transaction(|_| Ok::<_, Error>(())).unwrap(),
 ];
 
-/// Runs `transactions` with an action that calls `tx_sync`. Returns cell 0 of `a` as durable then,
-/// and the pending commits.
 fn synced_in_an_action(
     inner: fn(&Object),
     transactions: impl Fn(&Pool, [&Object; 2], Box<dyn Fn() -> Box<dyn FnOnce()>>),
@@ -107,7 +105,6 @@ fn synced_in_an_action(
     synced.take()
 }
 
-/// The thread's part is finished while an action runs.
 #[test]
 fn s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit() {
     for inner in INNER {
@@ -162,7 +159,6 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
         let thread = std::thread::spawn(move || {
             let (a, synced) = of_thread;
             let object = a.clone();
-            // Older than the library's thread state, so destroyed after it.
             AT_THE_END.set(AtTheEnd(Some(Box::new(move || {
                 if late {
                     set(&object, 1, 8);
@@ -257,8 +253,6 @@ fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
     }
 }
 
-/// A pool without room for the epoch of an object that shares pages with a snapshot, until the
-/// returned objects are destroyed.
 fn fill(pool: &Pool) -> Vec<String> {
     let (mut size, mut names) = (8_u64 << 20, Vec::new());
     while size >= 4096 {

@@ -1,6 +1,3 @@
-//! Deaths of processes with objects on demand, at any instruction of a commit and of the recovery:
-//! nothing committed is lost or partial.
-
 use crate::support::{self, Ground, World};
 use indelible::{
     Class, CreateOptions, EpochBounds, Error, ErrorKind, Pool, PoolOptions, Tracking, TxCell, TxObject,
@@ -42,7 +39,6 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     .unwrap()
 }
 
-/// Checks the state after a death for whole transactions and check words; returns their number.
 pub fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
     for object in [&a, &b].into_iter().filter(|object| pool.stat(object.name()).unwrap().ecc) {
@@ -191,13 +187,10 @@ impl Traced {
     }
 }
 
-/// On-demand commits make no system calls; everything else makes too many instructions.
 fn how(kind: &str) -> libc::c_uint {
     if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
 }
 
-/// Kills a process after so many steps behind its first stop. Returns the steps, and whether it
-/// reached its end.
 pub fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
     let mut traced = Traced::start(world, kind, mutant)?;
     for step in 0..steps {
@@ -232,7 +225,6 @@ fn killed_in_commits(class: Class, ecc: bool, mutant: Option<&str>, deaths: u64)
         let steps = death * length / deaths;
         let (_, ended) = killed_after(&world, kind, mutant, steps).unwrap();
         let all = judge(&world.open());
-        // One before the first stop, and the other if it came so far.
         assert!(
             all == before + 1 && !ended || all == before + 2,
             "{before} before, {all} after {steps} steps"
@@ -285,7 +277,6 @@ fn die_between_lines(world: &World, mutant: Option<&str>) {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// The process dies between the first lines of a commit and the next.
 fn died_between_lines(mutant: Option<&str>) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -460,7 +451,6 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
         let memory = support::memory_of(&pool);
         let own = memory.iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
         let mut bytes = std::fs::read(own).unwrap();
-        // Words and check words, after the header of the file and a page of figures.
         for pair in bytes[8192..].as_chunks_mut::<16>().0 {
             (0..6).for_each(|_| pair[random.usize(..16)] ^= 1 << random.u32(..8));
         }
@@ -478,8 +468,6 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
 fn memory_of_another_release_is_refused_by_its_version() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
-    // One thread, so that no unfinished log is left: the head does not name such a log, and it is
-    // not read.
     die_between_lines(&world, None);
     let pool = world.open();
     let left = support::memory_of(&pool);
@@ -541,7 +529,6 @@ fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     c.transaction(|tx| tx.write(&c[0], 1)).unwrap();
     assert_eq!(pool.recover().unwrap(), 2, "two objects; the third one's process lives");
     assert_eq!(pool.recover().unwrap(), 0);
-    // A thread that died while making its log left it without a head's entry.
     pool.collect(&mut |_, _| {}).unwrap();
     assert_eq!(support::memory_of(&pool).len(), 3, "an object, a log and the head");
     judge(&pool);
@@ -596,7 +583,6 @@ fn s1_09_a_damaged_log_is_refused() {
     let whole = std::fs::read(&log).unwrap();
     for (at, word) in [(8, u64::MAX), (32, u64::MAX), (32, 1)] {
         let mut bytes = whole.clone();
-        // A valid entry of one line, behind the header of the file, with one impossible word.
         let stat = pool.store().find("a").unwrap();
         let entry = [9, 1, 9, stat.offset, 0, 0];
         for (nth, value) in entry.iter().enumerate() {
@@ -628,7 +614,6 @@ mod mutants {
             });
             fails(mutant, &|| super::died_between_lines(Some(&format!("{mutant:?}"))));
         }
-        // The log has words without their check words.
         fails(Mutant::CheckWordApart, &|| {
             super::killed_in_commits(super::Class::OnDemand, true, Some("CheckWordApart"), 300)
         });

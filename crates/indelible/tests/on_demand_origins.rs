@@ -181,9 +181,6 @@ impl Hook for Looked {
     }
 }
 
-/// A process has made memory and is about to bind an object to it. Another collects; after `looks`
-/// of its looks at the table the first binds, commits and dies. Returns whether it looked that
-/// often.
 fn collected_beside_an_attach(looks: u64) -> bool {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
     drop(formatted(&world));

@@ -1,8 +1,3 @@
-//! Objects whose pages come from a source: filled by faults, ahead, or whole; errors name object
-//! and page.
-//!
-//! Unprivileged processes are this program again, running one hidden test.
-
 use super::support::{Ground, World, everywhere, faults_in};
 use indelible::{ErrorKind, MediumModel, Object, Pool, PoolOptions, Tracking};
 use std::os::unix::fs::FileExt;
@@ -175,8 +170,6 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
             a.range_mut(25 * PAGE..26 * PAGE).fill(3);
             let begin = Instant::now();
             a.psync().unwrap();
-            // The page is read to be compared, through the model. A call may be a microsecond
-            // short, to make up for others.
             assert!(begin.elapsed() + page / 100 >= durable + page, "{ground:?}: {:?}", begin.elapsed());
             drop((a, pool));
             let a = world.open().attach("a").unwrap();
@@ -189,7 +182,6 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
     }
 }
 
-/// A handle with another model, or none, has its own pool.
 #[test]
 fn a_pool_that_is_open_is_not_taken_for_a_modelled_one() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -217,8 +209,6 @@ fn read_in_a_fork(address: *const u8) -> ExitStatus {
     ExitStatus::from_raw(status)
 }
 
-/// A child has no thread to fill pages, and would read zeros: it has no such pages, even of
-/// inherited readers.
 #[test]
 fn a_fork_reads_no_zeros_where_pages_are_missing() {
     if !faults_in() {

@@ -260,7 +260,6 @@ fn s0_27_the_processor_can_flush_its_caches() {
     assert!(flush.found.contains("cl"), "clwb, clflushopt or clflush, not: {}", flush.found);
 }
 
-/// A device under which the process dies at the `left`th durable write, before or after it.
 struct Deadly {
     left: AtomicU32,
     before: bool,

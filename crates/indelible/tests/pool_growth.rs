@@ -1,5 +1,3 @@
-//! Pools that grow while their objects are attached.
-
 use crate::support::{Ground, POOL, World, everywhere};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, ErrorKind, Tracking};

@@ -1,5 +1,3 @@
-//! Heaps by address: the basis of the C interface.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::raw::{self, Permission};
 use indelible::{ErrorKind, Heap, HeapOptions, Pool, TypeInfo};

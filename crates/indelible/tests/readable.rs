@@ -1,5 +1,3 @@
-//! Objects that plain loads see outside of transactions: committed values only.
-
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{
     Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxHeap, TxObject, TxPtr, transaction,

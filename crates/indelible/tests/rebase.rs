@@ -1,8 +1,3 @@
-//! Objects that get other addresses: each pointer leads to the same place of its own object, or
-//! nothing happens.
-//!
-//! `collections_model.rs` rebases random programs' heaps.
-
 use crate::support::{World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
 use indelible::retention::{Extensions, extendible};
@@ -325,7 +320,6 @@ fn objects_of_which_nothing_says_where_their_pointers_are_are_refused() {
     refused(&pool, ErrorKind::Unsuitable, "root \"thing\" of type \"Thing\": no description");
 }
 
-/// A number in an extension, or in a table of numbers, may be an address.
 #[test]
 fn an_address_in_an_extension_or_a_table_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -456,7 +450,6 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     assert_eq!(copy.root_ref::<PVec<'_, u64>>("list").unwrap()[..], [3]);
     let (one, two) = (pool.stat("o").unwrap(), pool.stat("copy").unwrap());
     assert_ne!((one.id, one.address), (two.id, two.address));
-    // A copy of the copy that shares its pages is at its addresses.
     drop(copy);
     pool.create_from("copy", "again", b"k", &CreateOptions::new(0)).unwrap();
     assert_eq!(pool.stat("again").unwrap().address, two.address);

@@ -1,5 +1,3 @@
-//! Records: roots with only described types.
-
 use indelible::collections::{PString, PVec, RootTypes};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap, TypeInfo};
 use tempfile::TempDir;
@@ -22,7 +20,6 @@ struct Place {
     raw: [u8; 3],
 }
 
-/// `crates/python/tests/test_record.py` has the same text.
 const PLACE: &str = "Place:136:8 { id@0:4 u32 open@4:1 bool name@5:5 [5] u8 spot@16:16 Point:16:8 { x@0:8 f64 y@8:4 f32 } \
     corners@32:96 [2] [3] =1 raw@128:3 [3] u8 } ";
 const PAIR: &str = "Pair:8:4 { a@0:4 u32 b@4:4 u32 } ";

@@ -1,5 +1,3 @@
-//! Pools that are reformatted while a process has them open, with nothing attached.
-
 use crate::support::{Ground, POOL, World};
 use indelible::{ErrorKind, Tracking};
 

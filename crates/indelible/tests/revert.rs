@@ -1,5 +1,3 @@
-//! Revert: undoes everything since the last psync, and nothing else.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PHashMap, PMutex, PString, PVec, RootTypes};
 use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, PoolOptions, Tracking};
@@ -74,7 +72,6 @@ fn stores_after_a_revert_are_found() {
     });
 }
 
-/// A psync without space had written pages to the primary.
 #[test]
 fn bytes_of_a_psync_that_failed_do_not_come_back() {
     let mut refused = 0;

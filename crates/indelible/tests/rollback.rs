@@ -1,5 +1,3 @@
-//! Rollback to a snapshot: refusals, which lose nothing.
-
 use super::support::{World, everywhere};
 use indelible::{CreateOptions, Error, ErrorKind, Pool};
 
@@ -91,7 +89,6 @@ fn a_rollback_needs_the_key_of_the_object_and_of_the_snapshot() {
     });
 }
 
-/// Without a free piece as large as the object, it reuses its own extent.
 #[test]
 fn s2_02_an_object_of_a_full_pool_goes_back() {
     everywhere(|world| {
@@ -114,7 +111,6 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         };
         fill("filler");
         assert_eq!(pool.info().unwrap().free, 0);
-        // No room for a bitmap and its summary.
         refused(pool.rollback("a", "s", b""), ErrorKind::NoRoom, &["no room: 8192 bytes"]);
         holds(&pool, "a", &changed_page());
         pool.destroy("pages").unwrap();
@@ -166,7 +162,6 @@ fn an_object_takes_over_what_was_tried_in_its_copy() {
     });
 }
 
-/// A read-only pool cannot hold objects still, and refuses a comparison beside a writer.
 #[test]
 fn s2_02_objects_are_compared_whoever_has_them() {
     everywhere(|world| {

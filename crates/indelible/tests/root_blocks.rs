@@ -1,5 +1,3 @@
-//! A root's block is freed or resized only after the root is gone.
-
 use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::{PString, PVec};
 use indelible::raw::{self, Permission, transactions as calls};
@@ -70,7 +68,6 @@ pub fn blocks_of_roots_are_not_freed() {
             assert_eq!(heap.root_mut::<PVec<u64>>("small").unwrap().len(), 100);
             assert_eq!(heap.root_mut::<PString>("text").unwrap(), "kept");
             drop(heap);
-            // The first free is of a block beside a root's, by a thread without the span.
             let heap = Heap::open_with(pool.attach("h").unwrap(), options).unwrap();
             let address = heap.root_any("text").unwrap().address;
             let size = heap.usable_size(std::ptr::with_exposed_provenance(address)).unwrap();
@@ -237,7 +234,6 @@ mod mutants {
             contents::a_view_and_a_security_context_keep_their_entries;
     }
 
-    /// A heap that an earlier version let lose a root's block.
     #[test]
     fn a_check_compares_roots_with_blocks() {
         use super::*;

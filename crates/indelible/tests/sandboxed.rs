@@ -1,5 +1,3 @@
-//! Sandboxes that forbid optional system calls.
-
 use crate::support::{Ground, everywhere};
 use indelible::{Class, CreateOptions};
 

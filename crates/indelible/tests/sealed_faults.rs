@@ -102,7 +102,6 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
         if a.prefault(0..1).is_err() {
             named(&a.psync().unwrap_err());
         } else {
-            // Faults of system calls are invisible here.
             indelible_testing::not_tested(format_args!("a changed page that a system call touches"));
         }
         drop(a);
@@ -155,7 +154,6 @@ fn a_program_that_goes_page_by_page_has_few_faults() {
         assert_eq!(sum(&a.as_slice()[..2 * PAGE]), u64::from(byte(0)) + u64::from(byte(1)));
         wait(&a, |stats| stats.filled > 0);
         assert_eq!(sum(a.as_slice()), expected);
-        // Each page was filled by one of the two; the last are counted after they can be read.
         wait(&a, |stats| stats.filled + stats.faults - stats.late >= PAGES as u64);
         a
     };
@@ -191,7 +189,6 @@ fn pages_that_were_filled_are_in_no_core_dump_and_in_no_swap() {
     // SAFETY: asks for a number.
     let enough = if unsafe { libc::geteuid() } == 0 { PAGES * PAGE } else { 64 << 20 };
     if limit.rlim_cur < enough as u64 {
-        // Without rights, others of this user may have used it up.
         return indelible_testing::not_tested(format_args!("locked memory: ulimit -l is {}", limit.rlim_cur));
     }
     assert!(flags.contains(" lo"), "{flags}");

@@ -96,7 +96,6 @@ fn objects_of_one_key_that_were_exchanged_are_refused() {
         let pool = world.format();
         made(&pool, "prod", &keys("prod"), 1);
         made(&pool, "test", &keys("test"), 2);
-        // Before a reader beside a writer turns their extents into bases.
         let [prod, test] = ["prod", "test"].map(|name| pool.store().find(name).unwrap());
         drop(pool);
         let sound = world.raw();

@@ -1,5 +1,3 @@
-//! Persistent variables.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::{ErrorKind, Persistent, Tracking, TxHeap, persistent};
 use indelible_testing::Choice;

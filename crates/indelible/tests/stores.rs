@@ -1,5 +1,3 @@
-//! Stores without page faults, and psyncs that fail half-way: found, or found once marked.
-
 #[path = "../../../evidence/src/stores/uring.rs"]
 mod uring;
 
@@ -43,7 +41,6 @@ fn stores_to_pinned_pages_are_found_once_they_are_marked() {
     everywhere(|world| {
         let (pool, mut object) = settled(world);
         let (at, len) = (8 * PAGE, 4 * PAGE);
-        // With tracking `mprotect`, pages are otherwise pinned read-only, or not at all.
         object.range_mut(at..at + len).fill(3);
         object.mark_dirty(at..at + len);
         // SAFETY: the object outlives the ring.
@@ -98,7 +95,6 @@ fn marks_by_address_reach_the_object_they_lie_in() {
     });
 }
 
-/// `/proc/self/mem` ignores protection: tracking by `mprotect` needs marks.
 #[test]
 fn stores_by_proc_mem_are_found_or_marked() {
     everywhere(|world| {
@@ -120,7 +116,6 @@ fn stores_by_proc_mem_are_found_or_marked() {
     });
 }
 
-/// A cut settles its pages before it is durable. After a lack of space they are dirty again.
 #[test]
 fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {

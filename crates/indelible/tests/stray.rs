@@ -1,6 +1,3 @@
-//! Addresses in a heap or object that mean nothing in the next run: found on request, and by each
-//! psync of an auditing heap.
-
 use crate::support::{Ground, World};
 use indelible::{Audit, CreateOptions, ErrorKind, Heap, HeapOptions, Outside, Persist, Tracking, TypeInfo};
 use std::ptr::null;
@@ -26,7 +23,6 @@ fn outside(other: &Heap) -> Vec<(Outside, *const u8)> {
         (Outside::Program, (outside as fn(&Heap) -> _) as *const u8),
         (Outside::Library, libc::malloc as *const u8),
         (Outside::Memory, local.as_ptr()),
-        // Tests run in threads, whose stacks are ordinary memory.
         (Outside::Memory, &raw const on_stack),
         (Outside::Object, other.base().wrapping_add(5000)),
     ]

@@ -1,5 +1,3 @@
-//! Roots, locks and commits in tasks.
-
 use crate::support::{Ground, World};
 use indelible::collections::{PHashMap, PMutex, PString};
 use indelible::{ErrorKind, Heap, Pool, Tracking};
@@ -39,7 +37,6 @@ impl Wake for Bell {
     }
 }
 
-/// Polls all tasks until they end, each time all of them in a thread of their own.
 fn run(mut tasks: Vec<Task>) {
     let bell = Arc::new(Bell::default());
     while !tasks.is_empty() {
@@ -103,7 +100,6 @@ fn durable(world: &World) -> [u64; 2] {
     *pair.lock()
 }
 
-/// Panics within a critical section that was to make both numbers 2.
 fn half(heap: &Heap) {
     let died = std::thread::scope(|scope| {
         let section = || {

@@ -1,5 +1,3 @@
-//! A storm of SIGKILL over threads that share a heap: acknowledged tickets are there.
-
 use crate::support::{self, Ground, World};
 use indelible::collections::{PMutex, PVec};
 use indelible::{Heap, Tracking};

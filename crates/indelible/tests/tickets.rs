@@ -1,5 +1,3 @@
-//! Group commit: an awaited ticket is durable, whatever happens.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PString, PVec};
 use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Tracking};
@@ -285,7 +283,7 @@ fn tasks_that_await_share_a_write() {
     let writes = sim.count(OpKind::WriteDurable);
     let mut polls = 0;
     while !tasks.is_empty() {
-        assert!(polls == 0 || ready.0.swap(0, SeqCst) > 0, "nobody is ready");
+        assert!(polls == 0 || ready.0.swap(0, SeqCst) > 0, "no task is ready");
         tasks.retain_mut(|task| match task.as_mut().poll(&mut context) {
             Poll::Ready(result) => {
                 result.unwrap();

@@ -31,13 +31,14 @@ fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
             }
         }
     }
-    // Each try comes after those whose values it read, and before those that replaced them.
     let mut after = vec![Vec::new(); tries.len()];
     for (number, one) in tries.iter().enumerate() {
         for read in &one.read {
             match by.get(read) {
                 Some(by) if *by != number => after[*by].push(number),
-                None if read.1 != 0 => return Err(format!("{number} read {read:?}, which nobody committed")),
+                None if read.1 != 0 => {
+                    return Err(format!("{number} read {read:?}, which no transaction committed"));
+                }
                 _ => {}
             }
             if let Some(next) = next.get(read).filter(|next| **next != number) {

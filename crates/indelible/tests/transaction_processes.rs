@@ -1,5 +1,3 @@
-//! Transactions and processes: deaths at any moment, forks, and foreign stores.
-
 use crate::support::{self, Ground, World};
 use indelible::{Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxObject, transaction};
 use indelible_testing::Seeded;
@@ -151,7 +149,7 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
         let about = [words, ", offset 0x0 of object \"a\"", "outside of a transaction", by];
         assert!(about.iter().all(|about| lines[0].contains(about)), "{said}");
         for asked in [None, Some("0")] {
-            assert!(!died(kind, asked).contains("of object"), "{kind}: nobody asked");
+            assert!(!died(kind, asked).contains("of object"), "{kind}: no explanation was asked for");
         }
     }
 }

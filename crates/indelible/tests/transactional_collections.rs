@@ -1,5 +1,3 @@
-//! Collections of transactional heaps against models, by one thread and by several.
-
 use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{blocks, simulated};
 use indelible::collections::StableHash;
@@ -272,7 +270,6 @@ fn an_ordered_map_of_ascending_keys_stays_quick() {
         heap.transaction(|tx| (0..500).try_for_each(|key| map.insert(tx, chunk * 500 + key, key).map(drop)))
             .unwrap();
     }
-    // At most a few lines are read per key of 10,000.
     let found = heap.transaction(|tx| {
         (0..10_000).step_by(97).try_fold(0, |sum, key| Ok::<_, Error>(sum + map.get(tx, key)?.unwrap()))
     });
@@ -313,8 +310,6 @@ enum Did {
     Pop(Option<u64>),
 }
 
-/// Histories of two to eight threads: each transaction takes a number in it, and a serial replay by
-/// number returns the same.
 #[test]
 fn s1_03_histories_of_threads_are_those_of_one() {
     for threads in [2, 4, 8] {
@@ -468,7 +463,6 @@ fn a_walk_through_a_ring_ends() {
     let _ = raw;
     heap.transaction(|tx| (0..3).try_for_each(|value| list.push_back(tx, value))).unwrap();
     let ends = heap.transaction(|tx| {
-        // A node begins with its links; its next becomes itself.
         let first = tx.read(first_word(list))?;
         let node = tx.at(pointer::<[TxCell<u64>; 3]>(first))?;
         tx.write(&node[1], first)?;

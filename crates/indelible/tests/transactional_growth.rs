@@ -1,6 +1,3 @@
-//! Heaps that grow under transactions: the transaction that met the end is rerun, and nothing is
-//! lost, whatever fails.
-
 use crate::support::{self, Ground, POOL, World, everywhere};
 use crate::transactional_heap::{Top, blocks, push, simulated, stop, values};
 use indelible::{Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxHeap};
@@ -72,7 +69,6 @@ pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
                 tx.alloc(&heap, large())
             });
             let block = block.unwrap();
-            // On demand, one more run: it has more lines than a log's initial room.
             let expected = if matches!(kind.1, Words::Kept | Words::Together) { 3 } else { 2 };
             assert_eq!((runs.get(), blocks(&heap)), (expected, 3), "one block more for each run is lost");
             assert!(heap.size() as u64 > SMALL);
@@ -141,7 +137,6 @@ fn a_heap_that_cannot_grow_says_why() {
         assert_eq!(full.kind(), ErrorKind::HeapFull, "{full}");
         assert!(full.to_string().contains(says) && full.to_string().contains(advice), "{full}");
         assert_eq!(blocks(heap), before);
-        // Small ones: a full pool has no room for a larger log.
         let small = || heap.transaction(|tx| tx.alloc(heap, [const { TxCell::new([1_u64; 512]) }; 4]));
         let got = (0..5000).take_while(|_| small().is_ok()).count() as u64;
         heap.transaction(|tx| {
@@ -157,7 +152,6 @@ fn a_heap_that_cannot_grow_says_why() {
     }
 }
 
-/// A failed growth poisoned the pool: the next one reports that, not a full heap.
 #[test]
 fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
     for kind in KINDS {
@@ -244,7 +238,6 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
             let block = tx.alloc(heap, large())?;
             tx.free(block)
         });
-        // On demand, awaited commits are durable.
         match pushed.and_then(|()| heap.tx_sync()) {
             Ok(()) => {
                 done = round;
@@ -257,7 +250,6 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
 }
 
 fn judge(pool: &Pool, words: Words, returned: u64) -> Result<(), String> {
-    // The power cut takes memory: the failed process's is later than the image.
     support::memory_of(pool).iter().for_each(|path| std::fs::remove_file(path).unwrap());
     pool.give_memory_up("h", b"").map_err(|error| error.to_string())?;
     let heap = attach(pool, words).map_err(|error| error.to_string())?;
@@ -331,7 +323,6 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
                     sim.fail_at(kind, nth, fault);
                     let (_, error) = pushes(&heap, sim, 7);
                     failed += usize::from(error.is_some());
-                    // After a growth with unknown outcome, nothing is committed.
                     let in_growth = [ErrorKind::HeapFull, ErrorKind::Poisoned];
                     refused += usize::from(error.is_some_and(|error| in_growth.contains(&error.kind())));
                     sim.clear_faults();

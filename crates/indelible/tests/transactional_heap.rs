@@ -1,6 +1,3 @@
-//! Heaps whose blocks transactions allocate and free: a block exists as soon as its transaction
-//! committed.
-
 use crate::support::nodes::sound;
 pub use crate::support::nodes::{Node, Top, blocks, push, stop, values};
 use crate::support::{Ground, World, everywhere};
@@ -226,7 +223,6 @@ fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     })
     .unwrap();
     assert_eq!(blocks(&heap), most + 1);
-    // In one transaction: its own frees make room for another class, and for whole pages.
     let block = heap
         .transaction(|tx| {
             while_some(|| pop(tx, top))?;

@@ -1,6 +1,3 @@
-//! Power cuts and deaths of transactional heaps and collections: the returned transactions, or one
-//! more, with no block lost.
-
 use crate::support::{self, Ground, World};
 use crate::transactional_heap::{blocks, simulated};
 use indelible::collections::transactional::{TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};

@@ -1,5 +1,3 @@
-//! Objects of the class `transactional`, on every medium.
-
 use crate::support::{Ground, World, everywhere, seal_key};
 use indelible::{
     Class, CreateOptions, Error, ErrorKind, Plain, Pool, Tracking, TxCell, TxObject, psync_all, transaction,
@@ -228,7 +226,6 @@ fn a_transaction_larger_than_the_log_gets_room_or_changes_nothing() {
     let pool = world.format();
     pool.create_with("large", &how(16 << 20)).unwrap();
     let large = pool.attach_transactional::<Large>("large").unwrap();
-    // More than the lane of such a pool.
     let fill = |count: usize, value: u64| {
         large.transaction(|tx| large.cells[..count].iter().try_for_each(|cell| tx.write(cell, [value; 8])))
     };

@@ -1,5 +1,3 @@
-//! Objects that go from pool to pool.
-
 use super::support::{World, everywhere};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, ErrorKind, Pool};
@@ -189,7 +187,6 @@ fn a_heap_that_moves_is_the_heap_that_it_was() {
     });
 }
 
-/// Both have the same ID and addresses: objects would be confused.
 #[test]
 fn a_copy_of_a_pool_beside_its_original_is_refused() {
     let dir = tempfile::tempdir().unwrap();

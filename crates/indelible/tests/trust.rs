@@ -120,7 +120,6 @@ fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     object.as_mut_slice()[4096..].fill(0xa5);
     let mut heap = Heap::format(object).unwrap();
     assert_eq!(heap.check(), []);
-    // Places of blocks are not trusted either: no root is made by type.
     let error = heap.root_or_default::<PVec<u64>>("numbers").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     heap.verify(&RootTypes::new()).unwrap();

@@ -251,7 +251,6 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     if !can.is_ok_and(|status| status.success()) {
         return eprintln!("not tested: this user cannot make pid namespaces");
     }
-    // From outside, its lock shows its ID outside.
     let other = Other::start(&inside, "write", pool.path()).unwrap();
     let stat = pool.stat("a").unwrap();
     let holder = stat.holder.expect("the holder is to be seen from the namespace above it");
@@ -259,8 +258,6 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     let parent: u32 = parent.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
     assert_eq!((parent, stat.holder_elsewhere), (other.pid(), None));
     drop(other);
-    // From inside, processes outside are invisible. The kernel ends the other namespace at its
-    // leisure.
     pool.set_wait(Duration::from_secs(60));
     let _held = pool.attach("a").unwrap();
     let mut other = Other::start(&alone, "look", pool.path()).unwrap();

@@ -173,7 +173,7 @@ impl<'a> Program<'a> {
             field.ty.record().and_then(|place| self.unit.records.get(&place))
             && self.extends(&field.ty)
         {
-            Some(format!("{name} is a {spelled} with extendible structs: nobody knows which of them it has"))
+            Some(format!("{name} is a {spelled} with extendible structs: which of them it holds is unknown"))
         } else {
             None
         }

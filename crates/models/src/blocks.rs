@@ -1,5 +1,3 @@
-//! Blocks of one thread's span, freed by others.
-
 use crate::allocation;
 use crate::cache::Cache;
 use crate::span::{Site, Span, place};
@@ -10,7 +8,6 @@ use loom::thread;
 use std::ptr::NonNull;
 
 const SIZE: usize = 1024;
-/// Address stated for the blocks, never stored to.
 const DATA: usize = 1 << 20;
 
 /// A model's allocation that the heap takes for permanent; freed after each order.

@@ -1,5 +1,3 @@
-//! Threads that commit to one lane.
-
 use crate::error::{Result, StoreError};
 use crate::lane::Batch;
 use crate::medium::Medium;
@@ -86,7 +84,6 @@ pub(crate) fn commits_of_two_threads_are_both_kept() {
         let used = b.lane_use();
         assert_eq!(used.batches, 2);
         assert!((1..=2).contains(&used.commits));
-        // Both die here: recovery finds only the lane.
         std::mem::forget((a, b));
         assert_eq!((recovered(&medium, "a", 1), recovered(&medium, "b", 2)), (7, 9));
     })

@@ -1,5 +1,3 @@
-//! The SIGSEGV handler's bitmap, and turns in a watched range.
-
 use crate::bitmap::Tree;
 use crate::pages::Pages;
 use crate::turn::{Passed, Turn};

@@ -1,5 +1,3 @@
-//! Threads whose transactions become durable in the order of their numbers.
-
 use crate::commits::{attach, begin_on_disk, recovered, spawn};
 use crate::error::StoreError;
 use crate::store::{ChangedLine, Commits};

@@ -1,5 +1,3 @@
-//! A thread holds an object still while another psyncs it.
-
 use crate::commits::{POOL, attach, image, spawn};
 use crate::error::{Result, StoreError};
 use crate::lane::Batch;
@@ -34,10 +32,8 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
         store.set_patience(Duration::ZERO);
         let mut a = attach(&store, "a");
         psync(&mut a, 1).unwrap();
-        // From here on the lines are in the primary, not in the log.
         a.checkpoint().unwrap();
         let thread = spawn(move || {
-            // On a disk lines wait in memory for a checkpoint.
             let done = psync(&mut a, 2).and_then(|()| a.checkpoint());
             (a, done)
         });
@@ -62,7 +58,6 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
             assert!(result.is_ok() || refusals, "{result:?}");
         }
         psync(&mut a, 3).unwrap();
-        // It dies here; the medium stays.
         std::mem::forget(a);
         drop(medium);
     })

@@ -1,5 +1,3 @@
-//! Locks in objects, and the gate at which a cut waits for their holders.
-
 use crate::gate::Gate;
 use crate::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared};
 use crate::sys::total::AtomicU64;
@@ -8,7 +6,6 @@ use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
-/// The number of this attachment, and of a former one.
 const NOW: u32 = 7;
 const BEFORE: u64 = 6 << 32;
 const PATIENCE: Duration = Duration::from_secs(3600);

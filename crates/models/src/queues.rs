@@ -1,5 +1,3 @@
-//! Queues of messages in shared memory.
-
 use crate::slots::{Bell, Claim, Front, NO_MESSAGE, Seen, Slots};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -10,7 +8,6 @@ struct Queue {
     states: [AtomicU64; 2],
     tail: AtomicU64,
     head: AtomicU64,
-    /// They order nothing: states do.
     messages: [AtomicU64; 2],
     filled: AtomicU32,
     taken: AtomicU32,
@@ -32,7 +29,7 @@ impl Queue {
         let attempt = || match self.slots().claim(owner) {
             Claim::At(number) => Some(number),
             Claim::Full => None,
-            Claim::Damaged => panic!("nobody has scribbled"),
+            Claim::Damaged => panic!("no process has scribbled"),
         };
         loop {
             if let Some(number) = attempt() {
@@ -103,7 +100,6 @@ pub(crate) fn messages_come_once_and_sleepers_are_woken() {
     messages_come(&[(1, &[11]), (2, &[21])]);
 }
 
-/// A producer finds the queue full and sleeps.
 pub(crate) fn a_full_queue_has_room_again() {
     messages_come(&[(1, &[11, 12, 13])]);
 }
@@ -131,7 +127,7 @@ pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
                 number += 1;
             }
             Front::Writing(owner, word) if queue.dead[owner as usize].load(Ordering::Acquire) => {
-                assert!(queue.slots().skip(number, word), "nobody else touches it");
+                assert!(queue.slots().skip(number, word), "no other thread touches it");
             }
             Front::Empty | Front::Writing(..) => thread::yield_now(),
             other => panic!("{other:?}"),

@@ -1,5 +1,3 @@
-//! A medium that several stores, of one or several processes, have open.
-
 use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
 use crate::sync::AtomicU64;
@@ -80,7 +78,6 @@ impl Medium for Shared {
         self.memory().write(offset, bytes)
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
-        // Others run while this one waits for the medium.
         loom::thread::yield_now();
         if self.fails() {
             return Err(MediumError::Io(io::Error::other("the disk failed")).into());

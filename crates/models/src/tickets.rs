@@ -1,5 +1,3 @@
-//! Rounds of a group commit.
-
 use crate::rounds::Rounds;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,5 +1,3 @@
-//! Transactions of two threads: stripes, clock, gate and the steps of a commit.
-
 use crate::word_stm::error::Conflict;
 use crate::word_stm::memory::{Damaged, Memory};
 use crate::word_stm::sink::Volatile;
@@ -9,7 +7,6 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
 
-/// With whether they change in place.
 struct Words([AtomicU64; 2], bool);
 
 // SAFETY: relaxed loads and stores of a word for each address.
@@ -51,7 +48,6 @@ fn set(member: &mut Member, word: usize, value: u64) -> Result<(), Conflict> {
     unsafe { member.running().expect("a transaction").store((word * 64) as *mut u64, value) }
 }
 
-/// One try: its sequence number and `body`'s result, if it committed.
 fn attempt<R>(
     stm: &Arc<Stm<Words, Volatile>>,
     body: impl FnOnce(&mut Member) -> Result<R, Conflict>,
@@ -136,7 +132,7 @@ pub(crate) fn changes_are_kept() {
     let second = thread::spawn(move || add(&other));
     let first = add(&stm);
     let count = u64::from(first.is_some()) + u64::from(second.join().unwrap().is_some());
-    let (_, sum) = attempt(&stm, |tx| get(tx, 0)).expect("nobody else is there");
+    let (_, sum) = attempt(&stm, |tx| get(tx, 0)).expect("no other thread is there");
     assert_eq!(sum, count);
     assert!(stm.now() >= count);
 }

@@ -156,7 +156,7 @@ mod tests {
         let next = company.watch().expect("the thread of the round before counts for nothing");
         company.end_watch(late, false);
         assert!(company.watch().is_none(), "the watch of this round goes on");
-        assert_eq!(company.trustless, 0, "whoever is late says nothing of this round");
+        assert_eq!(company.trustless, 0, "a late thread says nothing of this round");
         company.end_watch(next, false);
         assert!(company.trustless > 0 && company.is_complete());
     }

@@ -17,33 +17,31 @@ mutants! {
         NotDurable,
         /// A psync returns before its batch, written in pieces, is durable.
         PiecesNotDurable,
-        /// A take-over of a lane whose checkpoint failed writes the copy of the header that is
-        /// durable for certain.
+        /// A take-over after a failed checkpoint overwrites the one durable header copy.
         SureCopyRisked,
-        /// A batch of a durable write of several says that those before it there are durable.
+        /// A batch calls earlier batches of its own durable write durable.
         WatermarkAhead,
-        /// An object, or a section of a batch, that only a later release knows how to use is used
-        /// all the same.
+        /// An object or section of an unknown kind is used all the same.
         UnknownUsed,
-        /// A pool says that it is longer before its medium is.
+        /// A pool states a length before its medium has it.
         LengthAhead,
-        /// The superblock slot that is durable for certain is written over first.
+        /// The one durable superblock slot is overwritten first.
         SureSlotRisked,
-        /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
+        /// A growing pool takes the medium's former bytes for zeros.
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.
         SplitPsync,
         /// A transaction is acknowledged before its batch is durable.
         CommitNotAwaited,
-        /// Transactions become durable one after the other, the newest first.
+        /// Transactions become durable one by one, the newest first.
         CommitsReordered,
-        /// If several transactions of a batch changed a line, the oldest content is kept.
+        /// Of a line that several transactions changed, the oldest content stays.
         CommitOlderLine,
         /// A transaction of several objects becomes durable object by object.
         CommitApart,
-        /// After a durable write that failed, transactions go on as if it had not been tried.
+        /// Transactions go on after a failed durable write.
         CommitFailureForgotten,
-        /// An object is attached as one of another durability class.
+        /// An object is attached as one of another class.
         ClassIgnored,
         /// A psync changes primaries that another process holds still.
         HoldIgnored,
@@ -57,11 +55,11 @@ mutants! {
         EarlyCheckpoint,
         /// A checkpoint starts the lane again under the same generation.
         SameGeneration,
-        /// Lines on their way to a primary are forgotten by the progress of the object.
+        /// The progress line omits lines on their way to the primary.
         ProgressForgotten,
         /// An object changes its lane before its primary is durable.
         UnsettledMove,
-        /// A detach gives the lane up before the primary is durable.
+        /// A detach gives up the lane before the primary is durable.
         UnsettledDetach,
         /// Recovery does not look into the dead writer's lane.
         LaneForgotten,
@@ -69,41 +67,41 @@ mutants! {
         LastBatchForgotten,
         /// Recovery lets the oldest content of a line win.
         OldestWins,
-        /// After a checkpoint that failed, the directory alone states the generation of a lane.
+        /// After a failed checkpoint only the directory states the lane's generation.
         GenerationUnstated,
         /// Recovery voids the lane before what it replayed is durable.
         EarlyVoid,
         /// Recovery leaves a direct write that no psync published.
         IntentIgnored,
-        /// An attach leaves the bytes of an unpublished direct write in the primary.
+        /// An attach keeps the bytes of an unpublished direct write.
         DirectKept,
         /// Recovery replays sections of attaches that are long over.
         BindingIgnored,
-        /// Batches that are visible in a lane are taken for durable.
+        /// Visible batches count as durable.
         VisibleIsDurable,
-        /// Recovery takes an object whose entry it cannot read for one that was destroyed.
+        /// Recovery takes an object with an unreadable entry for destroyed.
         UnreadIsAbsent,
-        /// A damaged batch before intact ones counts as the end of its lane.
+        /// A damaged batch before intact ones counts as the lane's end.
         DamageIgnored,
-        /// A dead writer's lane that is damaged stops every process that looks for a lane.
+        /// A dead writer's damaged lane stops every process that needs a lane.
         RefusedBlocksAll,
-        /// Recovery does not ask whether psyncs were applied that the lane lacks.
+        /// Recovery ignores evidence of applied psyncs that the lane lacks.
         AppliedIgnored,
         /// A batch with one wrong bit counts as torn.
         BitIgnored,
-        /// The copies of a lane's header decide its generation, whatever its batches are.
+        /// The header copies decide a lane's generation, whatever its batches say.
         CopiesAlone,
         /// The superblock is written before the table.
         SuperblockFirst,
-        /// A change of the table reaches its pages before it is published.
+        /// A table change reaches its pages before publication.
         TableFirst,
-        /// The table's lane is voided before what it redoes is durable.
+        /// The table's lane is voided before its redo is durable.
         EarlyTableCheckpoint,
-        /// A process does not look at other processes' changes of the table.
+        /// A process misses other processes' table changes.
         StaleTable,
         /// Destroyed space is handed out with its former bytes.
         NoZeroing,
-        /// Calls that rely on the primary do not wait for lines that wait in memory.
+        /// Calls that rely on the primary do not wait for pending lines.
         ApplyForgotten,
         /// An object exists before its zeros are durable.
         EarlyCreate,
@@ -111,189 +109,178 @@ mutants! {
         DiscardFirst,
         /// The space of a destroyed object stays taken.
         LeakedSpace,
-        /// An object that grows takes its new place before the copy is durable.
+        /// A growing object takes its new place before the copy is durable.
         EarlyExchange,
-        /// An object that moves while its memory is in use gives up the extent that the memory
-        /// shows.
+        /// An object that moves in use gives up the mapped extent.
         FormerFreed,
-        /// The first change of a page that is the base's logs the lines that changed, and not the
-        /// whole page.
+        /// The first change of a base's page logs changed lines, not the whole page.
         PageInPart,
-        /// The first change of a page that is the base's is published before the rest of the page
-        /// is durable.
+        /// The first change of a base's page is published before the rest is durable.
         PageUnproven,
-        /// The first change of a page that is the base's does not say that the page is the object's
-        /// own.
+        /// The first change of a base's page does not mark the page as own.
         PageUnclaimed,
-        /// A base is removed with the first of the objects that rest on it.
+        /// A base is removed with the first object that rests on it.
         BaseFreed,
-        /// An object comes from another pool, or from a backup, before its bytes are durable.
+        /// An object arrives from another pool before its bytes are durable.
         RevivedUnproven,
-        /// Objects that come together become visible one after the other.
+        /// Imported objects become visible one by one.
         ImportApart,
-        /// Objects of a directory get their new names one after the other.
+        /// Objects of a directory are renamed one by one.
         DirectoryApart,
-        /// Bytes are not compared with the ID that is their hash.
+        /// Bytes are not compared with the ID, their hash.
         ContentUnchecked,
-        /// An object that goes back to a snapshot gives the bitmap that it has up before it has
-        /// another one.
+        /// A rollback gives up the old bitmap before the new one is in force.
         BitmapGivenUp,
-        /// A deleted object goes while a process has it attached.
+        /// A deleted object goes while attached.
         DeletedFreed,
-        /// A deleted object goes before the object that it is tied to.
+        /// A deleted object goes before the one it is tied to.
         TieIgnored,
-        /// An object points to its list of ties before that is durable.
+        /// An object points to its list of ties before the list is durable.
         TieUnproven,
-        /// The object that stands for a process is not locked, so it goes at once.
+        /// A process's life object is not locked, and goes at once.
         LifeUnlocked,
-        /// A volatile object is attached after the machine was started anew.
+        /// A volatile object is attached after a reboot.
         VolatileKept,
-        /// An object becomes a base before its progress as one is durable.
+        /// An object becomes a base before its progress is durable.
         BaseUnproven,
-        /// An object that a process writes becomes a base before the lane is redone.
+        /// A written object becomes a base before its lane is redone.
         BaseBehind,
-        /// An object that a process writes becomes a base while a direct write is under way.
+        /// A written object becomes a base during a direct write.
         BaseUndefined,
-        /// Pages of a sealed object are used whether or not their tag is right.
+        /// Pages of a sealed object are used without a check of the tag.
         TagUnchecked,
-        /// The seal of a page does not cover how often the page was sealed.
+        /// A page's seal does not cover its version.
         VersionUnsealed,
-        /// The root of a sealed object's tree is written behind the batch that changes the tree.
+        /// The root seal is written after the batch that changes the tree.
         RootApart,
         /// The batch of a sealed object has plaintext.
         LanePlain,
-        /// A node of a sealed object's tree that is all zeros counts as one that was never written.
+        /// A node of zeros counts as never written.
         AbsentUnsealed,
         /// The signature of a sealed object is any line.
         SignatureUnchecked,
-        /// An object is used with any name and ID in its root.
+        /// An object is used whatever name and ID its root has.
         IdentityUnchecked,
-        /// The table gives a sealed object another name before the root has it.
+        /// The table renames a sealed object before its root does.
         RenamedFirst,
-        /// Pages of a signed object are used whether or not their hash is right.
+        /// Pages of a signed object are used without a check of the hash.
         HashUnchecked,
-        /// The signature of a sealed object is written behind the batch that changes the root.
+        /// The signature is written after the batch that changes the root.
         SignatureApart,
-        /// The header of a sealed object that gets another size is written behind its batch.
+        /// A resized sealed object's header is written after its batch.
         SizeApart,
-        /// Pages that a sealed object loses as it shrinks keep their seals.
+        /// Pages cut off a sealed object keep their seals.
         CutKept,
-        /// Pages that a sealed object loses are given back before its smaller size is durable.
+        /// Pages cut off a sealed object are freed before the smaller size is durable.
         CutEarly,
-        /// A sealed object that gets another key is sealed anew by the one that it has.
+        /// A rotation seals pages by the old key.
         KeyKept,
-        /// The root's version of a sealed object that gets another key begins anew.
+        /// A rotation restarts the root's version.
         VersionRewound,
-        /// Any state of a sealed object is one that its anchor was told.
+        /// Any state matches the anchor.
         AnchorIgnored,
-        /// Any record is the newest by the counter of an anchor.
+        /// Any record is the newest by the anchor's counter.
         CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
-        /// A reader of a sealed object goes on to a later psync with pages that it decrypted
-        /// before, whose seals are others now.
+        /// A refreshed reader keeps decrypted pages whose seals changed.
         PlaintextKept,
-        /// A page that does not verify is damaged, although the object's base was moved.
+        /// A page that fails to verify is damaged, although its base moved.
         MovedUnseen,
-        /// An object that takes the place of its base does not say which pages are its own.
+        /// An object merged into its base does not mark its own pages.
         MergedUnclaimed,
-        /// Pages of an object are believed by the revisions of the lane that it has left.
+        /// Cached pages are trusted by the revision of a lane that the object left.
         PagesLaneKept,
-        /// A reader takes the base of another one although the object's writer has failed.
+        /// A reader takes another reader's base although the writer failed.
         FailedFollowed,
-        /// Other readers may have a base before it has absorbed all that it can.
+        /// A base is shared before it has absorbed all it can.
         BaseSharedEarly,
-        /// A base says that pages that it absorbs are its own before they are durable.
+        /// A base claims absorbed pages before they are durable.
         AbsorbedEarly,
-        /// A base does not say that pages that it absorbed are its own.
+        /// A base does not claim absorbed pages.
         AbsorbedUnclaimed,
-        /// A base absorbs others beneath an object whose writer has died, of which psyncs wait in a
-        /// lane.
+        /// A base absorbs others while a dead writer's psyncs wait in a lane.
         AbsorbedUnrecovered,
-        /// A reader that follows takes psyncs over a gap in the lane.
+        /// A follower takes psyncs across a gap in the lane.
         TailGap,
-        /// A reader that follows takes psyncs that are not durable yet.
+        /// A follower takes psyncs that are not durable.
         TailUnproven,
-        /// A reader that follows does not ask whether the table has changed since it looked at it.
+        /// A follower does not recheck the table.
         TableUnasked,
-        /// A reader that follows does not ask whether the lane has begun another generation.
+        /// A follower does not recheck the lane's generation.
         LaneUnasked,
-        /// A merge is real before the pages are durable where they were copied to.
+        /// A merge is published before the copied pages are durable.
         MergeUnproven,
-        /// The process that writes an object is not told that the object's extent became a base.
+        /// A writer is not told that its extent became a base.
         RevisionKept,
-        /// A repair builds where the table in force says that nothing was ever written.
+        /// A repair builds on space that the table in force calls never written.
         UnsaidSite,
-        /// A table whose batches are lost goes on telling states that were never written.
+        /// A table that lost batches still claims never-written space.
         UnwrittenKept,
         /// A failed barrier is tried again.
         BarrierRetried,
-        /// A failed barrier is the business of the lane alone that asked for it.
+        /// A failed barrier concerns only the lane that asked.
         FailureNotShared,
-        /// A failed durable write is the business of the lane alone that made it.
+        /// A failed durable write concerns only its lane.
         FaultOfOneWrite,
-        /// The other report of a failure that was counted is left to the next caller that asks.
+        /// The second report of a counted failure is left to the next caller.
         ReportsLeft,
-        /// Recovery takes a barrier's word for blocks whose first write failed before.
+        /// Recovery trusts a barrier for blocks whose first write failed.
         RedoUnproven,
-        /// Space is used as if no earlier write to it could have failed.
+        /// Space is used as if no earlier write there had failed.
         SpaceUnproven,
-        /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they
-        /// are.
+        /// A failed direct write is undone by bytes, not whole pages.
         ClearedInPart,
-        /// The first write to a block of the table, or of a lane, is left to the batch that needs
-        /// it durable.
+        /// The first write to a block is left to the batch that needs it durable.
         FirstWriteLeft,
-        /// A psync publishes a direct write that ended without a barrier.
+        /// A psync publishes a direct write without its barrier.
         OpenDirectPublished,
-        /// Readings are relied on without asking whether pages were lost, dropped and read again.
+        /// Reads are trusted without a check for dropped pages.
         ReadingsTrusted,
-        /// Lost pages are asked for before the readings that are relied on, not after.
+        /// Dropped pages are checked for before the reads, not after.
         AskedTooEarly,
-        /// Writers of two processes get the same object.
+        /// Writers of two processes get one object.
         Unlocked,
-        /// A process takes a lane that another one has.
+        /// A process takes another's lane.
         LaneUnclaimed,
-        /// Readings without a lock are believed although the table changed meanwhile.
+        /// Lockless reads are trusted although the table changed.
         ReadUnchecked,
-        /// Nodes of the table are kept although another process changed it.
+        /// Cached table nodes survive another process's change.
         NodesKept,
-        /// Lines are stored but not written back from the caches (in the mapped half).
+        /// Lines are not written back from the caches (mapped half).
         NoWriteBack,
-        /// Written-back lines are not waited for (in the mapped half).
+        /// Written-back lines are not fenced (mapped half).
         NoFence,
     }
 
     /// Mutants of transactions in a process's memory: `crates/indelible/tests/transactions.rs`
     /// finds them.
     TRANSACTIONS {
-        /// The lines of a transaction are told as they were before it.
+        /// A transaction tells the former content of its lines.
         CommitLineBefore,
-        /// Plain loads and stores reach an object that is for transactions.
+        /// Plain accesses reach a transactional object.
         AddressOpen,
-        /// The own addresses of an object that is readable outside of transactions can be stored
-        /// to.
+        /// An object readable outside can be stored to there.
         OutsideWritable,
-        /// A transaction that changes nothing is acknowledged before its reads are durable.
+        /// A read-only transaction is acknowledged before its reads are durable.
         ReadNotAwaited,
-        /// A block is marked as in use before the transaction that allocates it commits.
+        /// A block is in use before its transaction commits.
         AllocatedAtOnce,
-        /// A block is marked as free before the transaction that frees it commits.
+        /// A block is free before its transaction commits.
         FreedAtOnce,
-        /// A block is freed that is free already.
+        /// A free block is freed.
         FreedTwice,
-        /// Commits do not learn that an object grew, and so not which of its lines they change
-        /// there.
+        /// Commits do not learn of growth, and miss changed lines there.
         GrowthUntold,
     }
 
     /// Mutants of check words, in the mapped half: `crates/indelible/tests/ecc` finds them.
     ECC {
-        /// A word in the second half of a line is loaded without a look at its check word.
+        /// A word in a line's second half is loaded without its check word.
         HalfUnchecked,
-        /// A commit tells the words that it changes without their check words.
+        /// A commit tells words without their check words.
         CheckWordApart,
-        /// A store of some bytes of a word takes the others as they are in memory, damaged or not.
+        /// A partial store keeps a word's other bytes, damaged or not.
         DamageCertified,
     }
 
@@ -302,51 +289,50 @@ mutants! {
     ON_DEMAND {
         /// A commit on demand changes memory without a valid log.
         LogUnvalidated,
-        /// The log of a commit on demand ends before its lines are in memory.
+        /// A log ends before its lines are in memory.
         LogClearedEarly,
-        /// A recovery forgets the commit on demand that was under way when its process died.
+        /// Recovery forgets the commit under way at the death.
         LogForgotten,
-        /// An epoch is taken from memory while transactions change it.
+        /// An epoch is taken while transactions run.
         EpochUngated,
-        /// Lines that a commit on demand changes are not marked for the next epoch.
+        /// Changed lines are not marked for the next epoch.
         EpochUnmarked,
-        /// A thread that waits for commits on demand does not wait for the epoch that has them.
+        /// A wait for commits on demand does not wait for their epoch.
         SyncNotAwaited,
-        /// A thread whose commits are not known is taken for one without commits.
+        /// A thread with unknown commits counts as one without.
         UnknownTakenForNone,
-        /// A transaction on objects of both classes is acknowledged as one on demand.
+        /// A transaction on both classes is acknowledged as one on demand.
         StrongerClassIgnored,
-        /// An object that is detached before its commits are published leaves those that it shares
-        /// them with.
+        /// An object detached before publication leaves commits that it shares.
         LeftUnpublished,
-        /// A detach says that the pool has all commits when it could not publish them.
+        /// A detach calls unpublished commits published.
         MemoryGivenUp,
-        /// An attach does not ask for commits that a dead process left in memory.
+        /// An attach ignores commits left in memory.
         MemoryForgotten,
-        /// A sweep removes a file of memory by a judgement made before it had the file's lock.
+        /// A sweep removes memory judged before it had the lock.
         JudgedUnlocked,
-        /// Memory is that of any file with the ID of its pool.
+        /// Memory belongs to any file with the pool's ID.
         OriginIgnored,
-        /// A process tells the guard that its commits are durable before they are.
+        /// A process tells the guard of durability too early.
         AcknowledgedUnflushed,
-        /// A commit that the guard's bound has no room for returns before it is durable.
+        /// A commit beyond the guard's bound returns before it is durable.
         BudgetIgnored,
     }
 
     /// Mutants of shared objects, in the mapped half: `crates/indelible/tests/shared` finds them.
     SHARED {
-        /// A consumer waits for a message whose producer is dead.
+        /// A consumer waits for a dead producer's message.
         DeadProducerKept,
-        /// A message is put into a queue, and a consumer that sleeps is not woken.
+        /// A message is queued without waking a sleeping consumer.
         WakeLost,
-        /// Messages are acknowledged before the log that has them is psynced.
+        /// Messages are acknowledged before their log is psynced.
         AcknowledgedEarly,
     }
 
     /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` finds
     /// them.
     MEMORY {
-        /// A cut drops pages once stores are let pass again.
+        /// A cut drops pages after stores go on.
         EvictedOutsideGate,
     }
 
@@ -355,7 +341,7 @@ mutants! {
     HEAP {
         /// The block of a root is freed.
         RootBlockFreed,
-        /// An allocation makes a heap of a blank object, whatever the program's use of it.
+        /// An allocation makes a heap of any blank object.
         HeapMadeUnasked,
         /// A resize cuts off bytes that the object's type needs.
         ContentsCutOff,
@@ -363,81 +349,76 @@ mutants! {
 
     /// Mutants of far pointers, in the mapped half: `crates/indelible/tests/far` finds them.
     FAR {
-        /// An entry of the table of other objects is not marked as dirty, so that a psync makes a
-        /// pointer durable without it.
+        /// A new entry is not marked dirty: its pointer becomes durable without it.
         FarEntryUnmarked,
-        /// An entry that was taken away is used again for another object while pointers through it
-        /// are there.
+        /// An entry is reused while pointers through it exist.
         FarEntryInUseFreed,
-        /// A far pointer is followed to wherever its offset is, though the object ends before.
+        /// A far pointer is followed beyond the object's end.
         FarBeyondFollowed,
-        /// Entries that pointers beside described values lead through are taken away.
+        /// Entries used beside described values are removed.
         FarBesideForgotten,
-        /// A value behind a pointer is not gone through if its bytes were, as another type.
+        /// A value seen as another type is not walked again.
         SecondTypeIgnored,
-        /// A far pointer is followed to the object that its entry named once, though the entry was
-        /// changed.
+        /// A far pointer follows a changed entry's former target.
         FarCacheKept,
-        /// A stream of objects leaves out an object that is reached through others alone.
+        /// An export omits objects reached through others alone.
         FarClosureShort,
-        /// An entry that was retargeted is given to pointers that are made later for its new
-        /// object.
+        /// A retargeted entry is reused for new pointers to its target.
         FarEntryShared,
-        /// A pointer that no security context allows to follow attaches its object all the same.
+        /// A denied pointer attaches its object.
         DeniedAttached,
     }
 
     /// Mutants of views and contexts, in the mapped half: `crates/indelible/tests/views` finds
     /// them.
     VIEWS {
-        /// The object in a slot is attached for stores though the slot asks for loads.
+        /// A read-only slot's object is attached for stores.
         SlotRightsIgnored,
-        /// A fault takes an object away that threads use, because its slot was emptied.
+        /// A fault removes the object of an emptied slot, in use or not.
         ViewAdoptedInUse,
-        /// A slot's requested rights are granted, whatever the security contexts allow.
+        /// A slot's rights are granted against the contexts.
         ContextIgnored,
-        /// A mask of a security context takes no right away.
+        /// A context's mask removes no right.
         MaskIgnored,
-        /// The rights of a security context stay as they were when the view was attached.
+        /// Rights stay as they were at the attach.
         RevokedKept,
-        /// A thread within one security context has the rights of all of the view's.
+        /// A thread within one context has the rights of all.
         AllContextsEntered,
-        /// Pages that an object of a class got later are open to every thread.
+        /// Pages added to a class are open to every thread.
         NewPagesOpen,
-        /// A dropped guard of security contexts restores its thread's former contexts, in any order
-        /// of drops.
+        /// A dropped guard restores the former contexts in any order.
         GuardRestores,
     }
 
     /// Mutants of data retention, in the mapped half: tests of that half find them.
     RETENTION {
-        /// The fingerprint of a type leaves the structs within it out.
+        /// A fingerprint omits nested structs.
         NestingIgnored,
-        /// The fingerprint of a type leaves the order and the places of its fields out.
+        /// A fingerprint omits the order and places of fields.
         OrderIgnored,
-        /// An extension of any type is taken for the program's if it has as many bytes.
+        /// An extension of the right size is taken for the right type.
         ExtensionTypeIgnored,
-        /// An extension is linked before its initial value is computed.
+        /// An extension is linked before its initial value exists.
         ExtensionLinkedFirst,
-        /// An extension is allocated and linked outside the gate of the heap.
+        /// An extension is linked outside the heap's gate.
         ExtensionUngated,
-        /// The link to an extension is not marked as dirty.
+        /// The link to an extension is not marked dirty.
         ExtensionUnmarked,
-        /// A thread that is second to link an extension keeps its block.
+        /// The second thread to link an extension keeps its block.
         LoserKept,
-        /// A thread that is second to link an extension takes the place of the first.
+        /// The second thread to link an extension replaces the first.
         LaterLinkWins,
-        /// A copy of a value has the first of its extensions alone.
+        /// A copy has the first extension alone.
         CopyCutShort,
-        /// The first extension of a value is freed with it, and no other.
+        /// Only the first extension is freed with a value.
         ChainKept,
-        /// The walk over values takes the first block of a chain for all of it.
+        /// The walk takes a chain's first block for all of it.
         ChainUnwalked,
-        /// The old value of a root is freed before the new one has its place.
+        /// A root's old value is freed before the new one is in place.
         OldFreedFirst,
-        /// A reset frees the block of the root, and none that its value owns.
+        /// A reset frees the root's block and nothing that it owns.
         ResetLeaks,
-        /// A migration in steps takes an element for converted before its converter succeeded.
+        /// A migration counts an element as converted before its converter succeeds.
         ElementSkipped,
     }
 }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy)]
 struct Slice {
-    /// Of earlier waits that ended early.
     waited: Duration,
     length: Duration,
     cut: Option<Duration>,

@@ -98,7 +98,7 @@ fn names_of_every_length_and_script() {
         assert_eq!(&found.entry.name(), name);
         assert_eq!(store.find_id(&found.entry.id).unwrap().offset, found.offset);
     }
-    assert!(matches!(store.find("nobody"), Err(StoreError::NotFound)));
+    assert!(matches!(store.find("missing"), Err(StoreError::NotFound)));
     assert!(matches!(store.find_id(&[3; 16]), Err(StoreError::NotFound)));
     check_tiling(&store).unwrap();
 }

@@ -1,5 +1,3 @@
-//! Waits are bounded and name the holder, and read-only users block no writer.
-
 use indelible_store::error::{Holder, Result, StoreError};
 use indelible_store::medium::{LockKey, LockMode, Locks};
 use indelible_store::store::Store;

@@ -1,5 +1,3 @@
-//! Counts of psyncs seen beside the writer, without a checkpoint.
-
 use indelible_store::medium::{Device, Fatal};
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};

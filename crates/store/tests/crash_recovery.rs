@@ -23,7 +23,6 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.step(|_| psync(&mut a, &[(0, &[3; 5000])]))?;
     run.step(|store| store.create("d", &CreateOptions { size: 100, ..CreateOptions::default() }))?;
     run.step(|_| psync_many(&mut [(&mut a, &[(64, &[4; 64])]), (&mut c, &[(0, &[4; 5000])])]))?;
-    // Stores to `b` after its psync are in place, but unpublished.
     for state in &mut run.states {
         if let Some((_, _, bytes)) = state.get_mut("b") {
             bytes[8192..].fill(0);
@@ -63,7 +62,6 @@ fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u6
 
 #[test]
 fn recovery_and_its_recovery() {
-    // Each tear unit, with grouped and single commits.
     for config in [media()[0], media()[3], media()[4]] {
         let medium: SimMedium = formatted(2 << 20, config);
         {

@@ -26,7 +26,6 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
     writer.detach().unwrap();
 }
 
-/// Images of many pages take most of the time.
 const FEWER: Limits = Limits { exhaustive: 8, singles: 1, random: 2, ..LIMITS };
 
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {

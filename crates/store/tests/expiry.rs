@@ -45,7 +45,7 @@ fn an_expired_slot_is_refused_with_its_label_and_date() {
     let found = store.unlock("a", KEY, &phrase).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "key slot 1, labelled \"intern\", which the seal key opens, expired at 2001-09-09T01:46:40Z: ask somebody with another key to add one"
+        "key slot 1, labelled \"intern\", which the seal key opens, expired at 2001-09-09T01:46:40Z: ask the owner of another key to add one"
     );
     add(&store, &file(1), &file(2).until(FUTURE), "guest").unwrap();
     store.unlock("a", KEY, &file(2)).unwrap();
@@ -54,7 +54,6 @@ fn an_expired_slot_is_refused_with_its_label_and_date() {
     let slots = open(&medium).key_slots("a", KEY).unwrap();
     let shown: Vec<_> = slots.iter().map(|slot| (slot.expires, slot.has_expired())).collect();
     assert_eq!(shown, [(None, false), (Some(PAST), true), (Some(FUTURE), false), (None, false)]);
-    // The slot proves its time.
     let object = store.find("a").unwrap();
     let (mut bytes, at) = (medium.to_bytes(), page_at(&object, 0).start + 1024 + 256);
     let slot = &mut bytes[at..at + 256];

@@ -167,12 +167,10 @@ fn a_psync_that_cannot_be_applied_says_that_it_is_durable() {
 
 fn sweep(fault: Fault) {
     let mut runs = 0;
-    // Group commit matters here, the tear unit little.
     for config in &media()[..2] {
         let config = *config;
         let (states, counts) = undisturbed(config);
         for (kind, count) in counts {
-            // Reads are many and alike.
             let stride = if kind == OpKind::Read { 1 + count / 25 } else { 1 };
             for nth in (0..count).step_by(stride as usize) {
                 disturbed(config, kind, nth, fault, &states);

@@ -179,7 +179,6 @@ fn a_forged_cost_keeps_no_valid_passphrase_out() {
         }
         read(bytes)
     };
-    // None, impossible, or minutes and a GiB.
     for cost in
         [(0, 0, 0), (u32::MAX, u32::MAX, u32::MAX), (1 << 20, 16, 1), (512 << 10, 1, 1), (256 << 10, 5, 1)]
     {

@@ -1,5 +1,3 @@
-//! Latent sector errors: with any one sector unreadable, readers see psynced bytes or an error.
-
 use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, recover_all, snapshot};
@@ -35,7 +33,7 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
         let found = Store::open(Arc::new(medium.handle()), process(2))
             .and_then(|store| recover_all(&store).and_then(|()| snapshot(&store)));
         match found {
-            Ok(found) => assert_eq!(found, promised, "sector {sector} is unreadable, and nobody says so"),
+            Ok(found) => assert_eq!(found, promised, "sector {sector} is unreadable, without an error"),
             Err(_) => refused += 1,
         }
     }

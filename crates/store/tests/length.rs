@@ -1,5 +1,3 @@
-//! Pools that grow while in use.
-
 use indelible_store::error::StoreError;
 use indelible_store::format::root::Root;
 use indelible_store::format::superblock::SLOTS;
@@ -24,7 +22,6 @@ fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
 }
 
-/// More than a pool of 1 MiB has free.
 const LARGE: u64 = MIB / 2;
 
 fn filled(store: &Arc<Store>, name: &str, byte: u8) -> Writer {
@@ -214,7 +211,6 @@ fn a_repair_knows_the_length() {
     }
 }
 
-/// Pools were once formatted without a length in the root.
 #[test]
 fn a_pool_without_a_length_in_its_root_becomes_longer() {
     for cut in [false, true] {

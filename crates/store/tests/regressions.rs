@@ -89,7 +89,6 @@ fn a_failed_barrier_poisons_every_lane_of_the_process() {
         judge_medium(&medium.power_cut(choice).medium(), std::slice::from_ref(&promised)).unwrap();
     }
     drop(writers);
-    // In the same process too.
     recover_all(&store).unwrap();
     assert_eq!(snapshot(&store).unwrap(), promised);
     judge_medium(&medium.power_cut(Choice::None).medium(), std::slice::from_ref(&promised)).unwrap();
@@ -148,7 +147,6 @@ fn direct_writes_outlive_a_change_of_lane_and_a_growth() {
     assert_eq!((&bytes[4096..4196], &bytes[12_000..12_100]), (&[2; 100][..], &[3; 100][..]));
 }
 
-/// The space is still free if the process dies.
 #[test]
 fn a_lane_that_was_never_entered_leaves_zeros() {
     for config in media() {

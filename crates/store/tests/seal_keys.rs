@@ -1,5 +1,3 @@
-//! Keys and pools of the tests of sealed objects.
-
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::seal::{Cost, SealKey};
 use indelible_store::store::Store;
@@ -11,7 +9,6 @@ use std::sync::Arc;
 
 /// No key.
 pub const KEY: Key<'static> = Key(&[]);
-/// A passphrase costs next to nothing in a test.
 pub const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
 
 pub fn open(medium: &SimMedium) -> Arc<Store> {

@@ -314,7 +314,6 @@ impl Pages {
 // S3.5: another test covers key slots.
 #[test]
 fn every_bit_of_every_structure_is_covered() {
-    // Signed: every eighth bit, because each read verifies a signature.
     for (signed, step) in [(false, 1), (true, 8)] {
         let (_, mut pages) = Pages::new(signed);
         assert_eq!(pages.read().unwrap(), pages.expected);
@@ -451,7 +450,6 @@ fn key_pages_that_somebody_made_up_are_refused() {
         for _ in 0..2000 {
             let mut bytes = seed.clone();
             for _ in 0..rng.usize(1..5) {
-                // The header and the slots; the identity makes it readable.
                 let at = if rng.bool() { rng.usize(..256) } else { rng.usize(1024..1600) };
                 bytes[at] = rng.u8(..);
             }
@@ -470,7 +468,6 @@ fn pages_are_read_beside_psyncs() {
         let store = open(&medium);
         sealed::create(&store, "a", 40 * PAGE).unwrap();
         let mut writer = sealed::writer(&store, "a").unwrap();
-        // Few cached pages, so that lines go to the pool constantly.
         writer.set_cached_pages(8);
         let (pages, done) = (writer.sealed_pages().unwrap(), AtomicBool::new(false));
         std::thread::scope(|scope| {

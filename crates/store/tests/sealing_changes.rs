@@ -75,7 +75,6 @@ fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
         } else {
             sealed::resize(&store, "a", size as u64).unwrap();
         }
-        // `grow` to less, within the page, is a shrink.
         expected.resize(if attached && size <= 4096 { 1 } else { size }, 0);
         let object = store.find("a").unwrap();
         assert_eq!(object.entry.size.get(), expected.len() as u64, "round {round}");

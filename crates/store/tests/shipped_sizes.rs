@@ -21,7 +21,6 @@ const SAMPLE: Cuts = Cuts::Sampled {
     limits: Limits { exhaustive: 1, singles: 1, random: 1, points: 20, seed: 1 },
     before_durable: 3,
 };
-/// For programs of a hundred megabytes.
 const FEW: Cuts = Cuts::Sampled {
     limits: Limits { exhaustive: 1, singles: 0, random: 1, points: 3, seed: 1 },
     before_durable: 1,
@@ -31,12 +30,7 @@ type Verdict = std::result::Result<(), String>;
 
 #[derive(Clone, Copy)]
 enum Cuts {
-    Sampled {
-        limits: Limits,
-        /// Random images of each moment before something is known durable: most is undecided then,
-        /// and such moments are few.
-        before_durable: u64,
-    },
+    Sampled { limits: Limits, before_durable: u64 },
     Every,
 }
 
@@ -96,14 +90,10 @@ fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
         .any(|line| std::mem::replace(&mut seen[line as usize], true))
 }
 
-// Batches in pieces, on a medium that is memory.
-
-/// Whole and with gaps, so that pieces end within runs and runs within pieces.
 fn in_pieces(run: &mut Scenario, append: u64) -> Result<()> {
     let size = (24 * append) as usize;
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
     for round in [1, 5_u8] {
-        // The first psync of each pair is copied, the second borrowed (see `Borrowing`).
         run.step(|_| psync(&mut a, &[(0, &[round; 100])]))?;
         run.step(|_| psync(&mut a, &[(0, &vec![round + 1; size])]))?;
         run.step(|_| psync(&mut a, &[(64, &[round + 2; 100])]))?;
@@ -145,8 +135,6 @@ fn batches_in_many_pieces_as_they_are_shipped() {
 fn batches_in_many_small_pieces() {
     pieces(SMALL, Cuts::Every).unwrap();
 }
-
-// Redo, long enough to go past the write combiner.
 
 struct Left(SimMedium, Vec<u8>);
 
@@ -249,7 +237,6 @@ fn long_redo_at_small_sizes() {
 }
 
 fn combine(transfers: Transfers) -> Left {
-    // Per page, it keeps 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);
     let (size, run) = ((pages + pages / 16 + 2) * 4096, transfers.direct() as u64 - LINE);
     let medium = pool(size, config(transfers, TearUnit::Sector, true));

@@ -1,5 +1,3 @@
-//! Objects held still by one process while another has them attached.
-
 use indelible_store::error::StoreError;
 use indelible_store::format::PAGE;
 use indelible_store::medium::MediumError;
@@ -192,7 +190,6 @@ fn every_hold_sees_a_whole_psync() {
         let (reader, done) = (open(&medium, 2), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| write(writer, &done));
-            // Otherwise the other thread would never end if this one fails.
             let end = OnDrop(|| done.store(true, Ordering::Relaxed));
             let mut last = 0;
             while last < PSYNCS {

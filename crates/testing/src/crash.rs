@@ -4,7 +4,6 @@ use crate::sim::{ClassLimits, ClassReport, CrashImage, Cut, Event, Limits, SimMe
 use std::collections::HashSet;
 use std::fmt;
 
-/// Counters of a crash test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrashReport {
     /// Recorded events.
@@ -19,7 +18,6 @@ pub struct CrashReport {
     pub distinct: u64,
 }
 
-/// The first image judged wrong.
 pub struct CrashFailure {
     /// Makes the image again by [`SimMedium::crash_at`].
     pub cut: Cut,
@@ -61,10 +59,6 @@ impl Drop for Blame {
 /// Shows `verify` each distinct image that a power cut may leave while `record` works.
 ///
 /// `record` notes promises by [`SimMedium::mark`]; `verify` finds them in [`CrashImage::marks`].
-///
-/// # Errors
-///
-/// The first error of `verify`, with the numbers that make its image again.
 pub fn for_each_crash<E: fmt::Display>(
     medium: &SimMedium,
     record: impl FnOnce(&SimMedium),
@@ -98,10 +92,6 @@ pub fn for_each_crash<E: fmt::Display>(
 /// As [`for_each_crash`], but of *all* images, one of each class that `verify` cannot tell apart
 /// (see [`classes`](crate::sim::ClassLimits)). `verify` must read all that its verdict depends on
 /// from its medium.
-///
-/// # Errors
-///
-/// The first error of `verify`, with the numbers that make its image again.
 ///
 /// # Panics
 ///

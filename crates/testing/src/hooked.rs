@@ -1,5 +1,3 @@
-//! A medium on another one, with a test's code at chosen calls. It passes all other calls on.
-
 use indelible_store::medium::{
     Capabilities, Device, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
     Transfers,
@@ -9,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Calls that a test intercepts; each is passed on by default.
 pub trait Hook: Send + Sync {
     /// Called before a read.
     fn before_read(&self) {}
@@ -18,17 +15,11 @@ pub trait Hook: Send + Sync {
     fn reads(&self, _: Range<u64>) {}
 
     /// Replaces [`Medium::write_durable`].
-    ///
-    /// # Errors
-    /// Those of the medium or the test.
     fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         under.write_durable(offset, bytes)
     }
 
     /// Replaces [`Medium::check_writeback`].
-    ///
-    /// # Errors
-    /// Those of the medium or the test.
     fn check_writeback(&self, under: &dyn Device) -> Result<(), Fatal> {
         under.check_writeback()
     }
@@ -152,7 +143,6 @@ impl BeforeRead {
         *self.planned.lock().unwrap_or_else(PoisonError::into_inner) = Some((nth, Box::new(event)));
     }
 
-    /// Returns whether the planned event is still due, and drops it.
     pub fn is_due(&self) -> bool {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }

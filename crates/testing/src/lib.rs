@@ -30,6 +30,7 @@
 //! assert_eq!(report.distinct, 3);
 //! ```
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "for tests alone: names tell")]
 
 mod cargo;
 mod codewords;

@@ -25,7 +25,6 @@ pub fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Rows of tables whose first column has this head, by the heading above.
 #[must_use]
 pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);

@@ -1,5 +1,3 @@
-//! Pools under test: contents of objects and pools, and a check of space.
-
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{
@@ -17,7 +15,6 @@ use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A process of the first boot, identified by `pid`.
 #[must_use]
 pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16], namespace: 0 }
@@ -116,20 +113,16 @@ pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as us
     Ok(image.0)
 }
 
-/// Stores to one object: (offset, bytes).
 pub type Edits<'e> = &'e [(u64, &'e [u8])];
 
-/// Psyncs stores to one object.
 pub fn psync(writer: &mut Writer, edits: Edits<'_>) -> Result<()> {
     psync_many(&mut [(writer, edits)])
 }
 
-/// Psyncs stores to several objects as one step.
 pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, true)
 }
 
-/// As [`psync_many`], with all lines copied, so that only one durable write reaches the medium.
 pub fn psync_copied(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, false)
 }
@@ -148,7 +141,6 @@ fn joined(parts: &mut [(&mut Writer, Edits<'_>)], borrow: bool) -> Result<()> {
     psync_all(&mut joined, borrow.then_some(&source))
 }
 
-/// The psynced bytes of an object, up to its size.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     if object.is_sealed() {
         return sealed::contents(store, object);
@@ -210,9 +202,6 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
 }
 
 /// Checks that each page and address has exactly one owner, and that names, IDs and counters agree.
-///
-/// # Errors
-/// The contradiction.
 pub fn check_tiling(store: &Store) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
     // Brings the table's pages up to date.
@@ -365,7 +354,7 @@ impl Tiles {
         let mut before = "the start".to_owned();
         for (start, len, owner) in self.0 {
             if start != at {
-                let what = if start > at { "nobody owns" } else { "two own" };
+                let what = if start > at { "no object owns" } else { "two own" };
                 return Err(format!("{what} {at:#x}..{start:#x}, between {before} and {owner}"));
             }
             (at, before) = (start + len, owner);

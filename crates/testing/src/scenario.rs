@@ -21,7 +21,6 @@ pub fn media() -> Vec<SimConfig> {
     units.into_iter().flat_map(both).collect()
 }
 
-/// A formatted, durable pool of `len` bytes on a medium of its own.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
@@ -39,42 +38,35 @@ pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
 /// A process at work on a pool. Each step records the state and a mark.
 pub struct Scenario {
     medium: SimMedium,
-    /// The pool of this process.
     pub store: Arc<Store>,
-    /// Content at first and after each step.
     pub states: Vec<Snapshot>,
 }
 
 impl Scenario {
-    /// Opens the pool as process `pid` with its own handle.
     pub fn begin(medium: &SimMedium, pid: u32) -> Result<Scenario> {
         let store = Store::open(Arc::new(medium.handle()), process(pid))?;
         let states = vec![snapshot(&store)?];
         Ok(Scenario { medium: medium.handle(), store, states })
     }
 
-    /// Makes a step that is done wholly or not at all.
     pub fn step<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(snapshot(&self.store)?);
         Ok(out)
     }
 
-    /// Makes a step without effects after a crash.
     pub fn quiet<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(self.last());
         Ok(out)
     }
 
-    /// Makes a step after which the pool holds `state`.
     pub fn step_to<R>(&mut self, state: Snapshot, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(state);
         Ok(out)
     }
 
-    /// The state after the last step.
     #[must_use]
     pub fn last(&self) -> Snapshot {
         self.states.last().cloned().unwrap_or_default()
@@ -88,9 +80,6 @@ impl Scenario {
 
 /// Cuts the power everywhere during `program`. Every image holds the state of the last completed
 /// step or of the one in flight, its space adds up, and it is usable.
-///
-/// # Errors
-/// The first image judged wrong.
 pub fn crash_everywhere(
     medium: &SimMedium,
     limits: &Limits,
@@ -107,14 +96,12 @@ pub fn crash_everywhere(
     for_each_crash(medium, record, |image| judge(image, &states.borrow()).map(drop), limits)
 }
 
-/// The states that may be found on an image.
 #[must_use]
 pub fn allowed<'s>(image: &CrashImage, states: &'s [Snapshot]) -> &'s [Snapshot] {
     let done = image.last_mark().unwrap_or(0) as usize;
     &states[done..(done + 2).min(states.len())]
 }
 
-/// Judges an image; returns the state found.
 pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String> {
     judge_medium(&image.medium(), allowed(image, states))
 }

@@ -21,7 +21,6 @@ pub fn key() -> SealKey {
     strict_key().of_any_name()
 }
 
-/// Renames an object, sealed or not.
 pub fn rename(store: &Arc<Store>, name: &str, new: &str) -> Result<()> {
     match store.rename(name, new, Key::default()) {
         Err(StoreError::Seal(SealError::NameSealed)) => {
@@ -45,7 +44,6 @@ pub fn sign_key() -> SignKey {
     SignKey::file(vec![0x3c; 32]).expect("it is long enough")
 }
 
-/// The key of signed objects.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn signed_key() -> SealKey {
@@ -84,14 +82,12 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
     }
 }
 
-/// Attaches an object for reading, sealed or not.
 pub fn reader(store: &Arc<Store>, name: &str) -> Result<Reader> {
     let mut reader = store.attach_raw_reader(name, Key::default())?;
     open(&mut reader)?;
     Ok(reader)
 }
 
-/// Opens a reader's pages, if the object is sealed.
 pub fn open(reader: &mut Reader) -> Result<()> {
     if reader.object().is_sealed() {
         reader.unseal(&reader.unlock(&key_of(&reader.key_page()?))?)?;
@@ -99,7 +95,6 @@ pub fn open(reader: &mut Reader) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a sealed object without a writer.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     match reader(store, &object.entry.name())?.sealed_pages() {
         Some(pages) => bytes(&pages),
@@ -107,7 +102,6 @@ pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     }
 }
 
-/// The bytes of a sealed object by its pages.
 pub fn bytes(pages: &SealedPages) -> Result<Vec<u8>> {
     let size = pages.size();
     let mut bytes = vec![0; size.next_multiple_of(PAGE) as usize];
@@ -121,7 +115,6 @@ pub fn resize(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.resize_sealed(name, Key::default(), size, &unlock(store, name)?)
 }
 
-/// The layout of a sealed object.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn shape(object: &Located) -> Shape {

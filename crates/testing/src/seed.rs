@@ -24,7 +24,6 @@ impl Seeded {
         Self { rng: fastrand::Rng::with_seed(seed), seed }
     }
 
-    /// The seed it started from.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed

@@ -54,7 +54,6 @@ fn entries(pool: &mut [u8], a: &Located, b: &Located) {
 /// A change of one entry, from another object's and a random number.
 pub type Forge = fn(&mut Entry, &Entry, u64);
 
-/// Forged fields of an entry.
 pub const FIELDS: [(&str, Forge); 8] = [
     ("place", |entry, other, _| entry.primary = other.primary),
     ("ID", |entry, other, _| entry.id = other.id),
@@ -69,7 +68,6 @@ pub const FIELDS: [(&str, Forge); 8] = [
     }),
 ];
 
-/// Changes the entry of an object.
 pub fn forge_field(pool: &mut [u8], object: &Located, forge: impl FnOnce(&mut Entry)) {
     let mut entry = object.entry;
     forge(&mut entry);
@@ -81,7 +79,6 @@ fn seed(pool: &[u8]) -> u64 {
     superblock.seed.get()
 }
 
-/// Begins another generation of the table's lane, so that it redoes nothing over forgeries.
 pub fn void_table_lane(pool: &mut [u8]) {
     let at = |copy: u64| (TABLE_LANE + copy) as usize..(TABLE_LANE + copy + LINE) as usize;
     let generation =
@@ -98,7 +95,6 @@ fn put(pool: &mut [u8], at: &Located, entry: Entry) {
     pool[at..at + PROGRESS as usize].copy_from_slice(entry.as_bytes());
 }
 
-/// Sets or clears the flag that the root authenticates the object's identity.
 pub fn say_identity(pool: &mut [u8], object: &Located, is: bool) {
     let flags = &mut pool[page_at(object, shape(object).key_page()).start + FLAGS];
     *flags = if is { *flags | IDENTITY } else { *flags & !IDENTITY };

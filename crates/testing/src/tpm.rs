@@ -36,7 +36,6 @@ impl EmulatedTpm {
         Some(emulator)
     }
 
-    /// Its socket, in place of a device.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket

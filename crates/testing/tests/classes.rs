@@ -42,12 +42,10 @@ fn three_words(medium: &SimMedium) {
 #[test]
 fn counts_of_tiny_runs() {
     let nothing = |_: &SimMedium| {};
-    // Three words are left or not: 8 images before the barrier, none new after it.
     let (report, seen) = count(&ALL, three_words, nothing);
     assert_eq!((report.points, report.judged, report.cut_short), (1, 8, 0));
     assert_eq!((report.legal_log2 * 1000.0).round(), 3000.0);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 8);
-    // A reader of nothing sees one image, a reader of one word two.
     assert_eq!(count(&MERGED, three_words, nothing).0.judged, 1);
     assert_eq!(count(&MERGED, three_words, |m| _ = word(m, 1)).0.judged, 2);
     let lazy = |m: &SimMedium| {
@@ -72,7 +70,6 @@ fn versions_of_a_unit_and_marks() {
         m.mark(1);
         m.write(8, &[1; 8]).unwrap();
     };
-    // Three contents before the mark, three times two at the end.
     assert_eq!(count(&ALL, run, |_| {}).0.judged, 3 + 6);
 }
 

@@ -1,5 +1,3 @@
-//! A toy commit protocol passes the crash helper; each way of breaking it is caught.
-
 use indelible_store::medium::Medium;
 use indelible_testing::for_each_crash;
 use indelible_testing::{CrashFailure, CrashReport, Limits, SimConfig, SimMedium, TearUnit};
@@ -23,7 +21,6 @@ fn commit(m: &SimMedium, value: u8, broken: Broken) {
     if broken != Broken::BarrierBeforeCommit {
         m.barrier().unwrap();
     }
-    // Two words, so that the record can tear.
     let mut record = [0; 16];
     record[0] = value;
     record[8] = !value;

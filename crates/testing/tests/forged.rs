@@ -1,5 +1,3 @@
-//! Forged tables with fitting checksums: every reader ends, without an overflow.
-
 use indelible_store::error::StoreError;
 use indelible_store::format::node::Node;
 use indelible_store::format::root::{HEIGHT, Root, TREES, TreeId};

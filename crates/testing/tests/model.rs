@@ -1,5 +1,3 @@
-//! The simulated medium keeps to its fault model.
-
 use indelible_store::medium::{Fatal, Medium, MediumError, ReserveError};
 use indelible_testing::{Choice, Discard, EventKind, Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit};
 use std::collections::BTreeSet;
@@ -98,7 +96,6 @@ fn every_subset_is_enumerated_once() {
     m.write(0, &[1; 8]).unwrap();
     m.write(0, &[2; 8]).unwrap();
     m.write(8, &[1; 32]).unwrap();
-    // One unit of three states, four of two.
     let last = m.power_cut_states(&Limits::default()).filter(|i| i.cut().before == 3);
     let digests: Vec<u64> = last.map(|image| image.digest()).collect();
     assert_eq!(digests.len(), 3 * 16);
@@ -214,7 +211,10 @@ fn a_failed_durable_write_loses_earlier_writes_of_its_units_and_is_known_to_othe
             m.fail_at(OpKind::WriteDurable, 0, fault);
             assert!(m.write_durable(1, &[2; 10]).is_err());
             assert!(m.barrier().is_err() && m.barrier().is_ok());
-            assert!(cuts_now(&m, &[0]).contains(&vec![0]), "{fault:?}: what nobody wrote back is lost");
+            assert!(
+                cuts_now(&m, &[0]).contains(&vec![0]),
+                "{fault:?}: pages that were not written back are lost"
+            );
             assert!(other.barrier().is_err());
         }
     }

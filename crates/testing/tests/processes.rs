@@ -1,5 +1,3 @@
-//! Locks between handles; a process's death compared with a power cut.
-
 use indelible_store::medium::{Device, LockKey, LockMode, Locks, Medium, MediumError};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 

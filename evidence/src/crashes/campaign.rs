@@ -1,5 +1,3 @@
-//! Many programs on several threads.
-
 use super::demand::Demand;
 use super::judge::{Case, Judged, SAMPLE, at_once, commits, cut_beside_stores, describe, sweep};
 use indelible_testing::oracle::{
@@ -202,7 +200,7 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         done.failure = Some(cause);
         return done;
     }
-    bar.set_message("calls that fail, and everybody goes on");
+    bar.set_message("calls that fail, and all processes go on");
     let swept =
         in_order(plan.threads, u64::MAX, (programs.len() * kinds.len()) as u64, None, bar, |number| {
             let (name, start, program) = &programs[number as usize / kinds.len()];
@@ -390,7 +388,6 @@ mod tests {
     /// For every `step`th broken rule, all images and one of each class give the same verdict; at
     /// least `least` find the rule.
     fn merging_under_every(step: usize, least: u64) {
-        // A random discard would leave too many images.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
         let used = indelible_store::with_seed(0, || Start::Used.pool(config));
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };

@@ -1,5 +1,3 @@
-//! Counts different contents of images, whichever program and cut made them.
-
 use std::collections::{BTreeMap, HashSet};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

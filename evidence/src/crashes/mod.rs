@@ -1,5 +1,3 @@
-//! `crashes`: power cuts on a simulated medium.
-
 mod campaign;
 mod contents;
 mod counts;

@@ -39,7 +39,6 @@ const SHORT: u64 = 120;
 const LONG: u64 = 10_000;
 const SHORT_MINUTES: f64 = 0.1;
 const LONG_MINUTES: f64 = 5.0;
-/// Cuts within which a control must be noticed.
 const PATIENCE: u64 = 80;
 
 #[derive(Args)]
@@ -155,7 +154,7 @@ impl Disks {
         };
         let spread = campaign.spread(&kinds, &tasks(&kinds, minutes > 0.0), jobs);
         campaign.bar.finish_and_clear();
-        let findings = campaign.findings.into_inner().expect("nobody panicked");
+        let findings = campaign.findings.into_inner().expect("no thread panicked");
         let command = format!("pmo-evidence disks --images {images} --minutes {minutes} --seed {seed}");
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let mut record = Record::new("disks", mode, command, seed);
@@ -287,7 +286,7 @@ impl Campaign {
     }
 
     fn take(&self, counts: BTreeMap<String, u64>, violation: Option<Violation>) {
-        let mut findings = self.findings.lock().expect("nobody panicked");
+        let mut findings = self.findings.lock().expect("no thread panicked");
         for (what, count) in &counts {
             add(&mut findings.counts, what, *count);
         }
@@ -301,7 +300,7 @@ impl Campaign {
     }
 
     fn control(&self, name: &str, noticed: bool) {
-        let mut findings = self.findings.lock().expect("nobody panicked");
+        let mut findings = self.findings.lock().expect("no thread panicked");
         if noticed { &mut findings.caught } else { &mut findings.missed }.push(name.to_owned());
     }
 

@@ -3,7 +3,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 const PAGE: usize = 4096;
 
-/// Pages by number. In an overlay, an absent page is the one below.
 #[derive(Clone, Default)]
 pub(crate) struct Pages(HashMap<u64, Box<[u8; PAGE]>>);
 

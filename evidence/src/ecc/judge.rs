@@ -3,7 +3,6 @@ use indelible_record::add;
 use indelible_stm::ecc::{Beyond, MOST_FLIPS, check_word, is_whole, repair};
 use std::collections::BTreeMap;
 
-/// Least number of bits in which two words with check words differ.
 const DISTANCE: u32 = 14;
 const TOLD: usize = 20;
 
@@ -59,7 +58,6 @@ impl Outcomes {
     }
 }
 
-/// Codewords by each of their ones.
 pub(super) struct Codewords(Vec<Vec<u128>>);
 
 impl Codewords {

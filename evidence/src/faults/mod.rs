@@ -136,8 +136,8 @@ impl Faults {
         let bar = ProgressBar::new(trials.len() as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} failures  {eta}")?);
         let (next, counts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-        add(&mut counts.lock().expect("nobody panicked"), "violations", 0);
-        add(&mut counts.lock().expect("nobody panicked"), "failures there are to inject", possible as u64);
+        add(&mut counts.lock().expect("no thread panicked"), "violations", 0);
+        add(&mut counts.lock().expect("no thread panicked"), "failures there are to inject", possible as u64);
         thread::scope(|scope| {
             let work = || {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -159,7 +159,7 @@ impl Faults {
         let (long, mode) = if self.long { (" --long", Mode::Long) } else { ("", Mode::Short) };
         let record = Record {
             seconds: begin.elapsed().as_secs_f64(),
-            counts: counts.into_inner().expect("nobody panicked"),
+            counts: counts.into_inner().expect("no thread panicked"),
             ..Record::new("faults", mode, format!("pmo-evidence faults{long} --seed {seed}"), seed)
         };
         record.print();
@@ -243,7 +243,7 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
         let _ = std::fs::write(kept.join("log.txt"), format!("{}{}", trace.stdout, trace.stderr));
         eprintln!("the pool and what was said: {}", kept.display());
     })?;
-    let mut counts = counts.lock().expect("nobody panicked");
+    let mut counts = counts.lock().expect("no thread panicked");
     add(&mut counts, &format!("{}: {}", aim.call, aim.fault), u64::from(trace.hit));
     add(&mut counts, outcome, 1);
     add(&mut counts, "failures injected", u64::from(trace.hit));

@@ -1,5 +1,3 @@
-//! Traces a process's system calls, and makes one fail.
-
 use super::calls::{About, Call, Effect, Fault};
 use anyhow::{Context, Result, bail};
 use nix::sys::ptrace;

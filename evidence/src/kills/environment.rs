@@ -32,7 +32,6 @@ impl Environment {
         }
     }
 
-    /// Bytes of the file system; the pool is a larger, sparse file.
     fn capacity(self) -> u64 {
         if self == Environment::FullMemory { 8 << 20 } else { 14 << 20 }
     }

@@ -157,7 +157,7 @@ impl Kills {
             let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
             workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
         })?;
-        let counts = counts.into_inner().expect("nobody panicked");
+        let counts = counts.into_inner().expect("no thread panicked");
         bar.finish_and_clear();
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let command = format!("pmo-evidence kills --rounds {rounds} --seed {seed}{}", self.words());
@@ -221,7 +221,7 @@ impl Kills {
                 break;
             }
         }
-        let mut counts = counts.lock().expect("nobody panicked");
+        let mut counts = counts.lock().expect("no thread panicked");
         for (what, count) in scenario.counts() {
             add(&mut counts, what, *count);
         }

@@ -244,7 +244,6 @@ impl Scenario {
         let role = format!("{role:?}").to_lowercase();
         command.args(["kills-child", &role, "--seed", &self.seed.to_string(), "--tracking", self.tracking]);
         command.arg("--pool").arg(self.place.pool());
-        // Without memory the standard library does not finish a backtrace.
         command.env("RUST_BACKTRACE", "0");
         if self.environment == Environment::FullMemory {
             command.arg("--dense");

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Signals to a child: after so many lines, then so many idle turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
     pub(crate) stops: VecDeque<(usize, u32)>,

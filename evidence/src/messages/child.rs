@@ -1,5 +1,3 @@
-//! A producer or a collector, until it is killed.
-
 use anyhow::{Result, ensure};
 use clap::Args;
 use indelible::{Pool, PoolOptions, QueueOptions};

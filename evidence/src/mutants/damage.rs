@@ -1,5 +1,3 @@
-//! Damage to a dead writer's lane, line by line.
-
 use super::common::{CONFIG, SEED, Verdict, two_writers};
 use crate::crashes::{Pools, guarded};
 use indelible_store::error::StoreError;
@@ -33,7 +31,6 @@ pub(super) fn run(_: &Pools) -> Verdict {
     Ok(())
 }
 
-/// Only a misdirected write puts a batch in the place of another one.
 fn misdirected() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let (store, mut writers) = two_writers(&medium)?;

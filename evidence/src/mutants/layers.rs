@@ -30,7 +30,6 @@ impl Layer {
     }
 }
 
-/// No other layer has objects on demand.
 const DEMAND: &str = "demand";
 
 /// Fast ones first, as the short form ends once a mutant was noticed twice.

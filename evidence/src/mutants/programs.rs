@@ -56,8 +56,6 @@ impl Program {
         self.made_for.contains(&mutant)
     }
 
-    /// # Errors
-    /// The program could not be run.
     pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {
         let scratch = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);

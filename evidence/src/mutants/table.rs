@@ -115,13 +115,13 @@ fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(mutant) = chosen.get(number) else { break };
                     let line = line(Some(*mutant), how.long, &pools, &bar);
-                    done.lock().expect("nobody panicked").insert(number, line);
+                    done.lock().expect("no thread panicked").insert(number, line);
                 }
             });
         }
     });
     bar.finish_and_clear();
-    let lines = done.into_inner().expect("nobody panicked").into_values();
+    let lines = done.into_inner().expect("no thread panicked").into_values();
     lines.collect()
 }
 

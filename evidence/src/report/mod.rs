@@ -1,5 +1,3 @@
-//! Renders docs/evidence.md from records.
-
 mod page;
 
 use anyhow::{Context, Result};

@@ -6,7 +6,6 @@ use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
-/// Columns of the mutants' table that other campaigns, or the long form, fill.
 const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];

@@ -65,7 +65,7 @@ impl Retention {
                     let done = cell.run(seed, kills, None);
                     let done = done.with_context(|| format!("{cell} (seed {seed})"));
                     let counted = done.inspect_err(|_| next.store(cells.len(), Ordering::Relaxed))?;
-                    let mut counts = counts.lock().expect("nobody panicked");
+                    let mut counts = counts.lock().expect("no thread panicked");
                     counted.iter().for_each(|(what, count)| add(&mut counts, what, *count));
                 }
                 Ok::<(), anyhow::Error>(())
@@ -73,7 +73,7 @@ impl Retention {
             let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
             workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
         })?;
-        let counts = counts.into_inner().expect("nobody panicked");
+        let counts = counts.into_inner().expect("no thread panicked");
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let command = format!("pmo-evidence retention --kills {kills} --seed {seed}");
         let seconds = begin.elapsed().as_secs_f64();

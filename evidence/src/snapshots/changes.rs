@@ -86,7 +86,7 @@ impl Pages {
             let words = [self.word(Side::Object, page, changes), self.word(Side::Copy, page, of_copy)];
             expect(self.at(page), words, "a page")?;
             if page % 64 == 0 {
-                expect(self.at(page) + PAGE, [0, 0], "a page that nobody changed")?;
+                expect(self.at(page) + PAGE, [0, 0], "an unchanged page")?;
             }
         }
         Ok(())

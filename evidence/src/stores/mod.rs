@@ -72,7 +72,7 @@ impl Stores {
             let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
             workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
         })?;
-        let counts = counts.into_inner().expect("nobody panicked");
+        let counts = counts.into_inner().expect("no thread panicked");
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let command = format!("pmo-evidence stores --kills {kills} --seed {seed}");
         let seconds = begin.elapsed().as_secs_f64();
@@ -111,7 +111,7 @@ fn run_cell(cell: Cell, seed: u64, kills: u64, counts: &Mutex<BTreeMap<String, u
     pool.create(child::NAME, child::SIZE as u64)?;
     drop::<Pool>(pool);
     let mut rng = mixed(seed, means as u64, word.len() as u64);
-    let count = |what: &str, number: u64| add(&mut counts.lock().expect("nobody panicked"), what, number);
+    let count = |what: &str, number: u64| add(&mut counts.lock().expect("no thread panicked"), what, number);
     let mut done = 0;
     for _ in 0..kills {
         let spins = if medium == MediumKind::Memory { 20_000 } else { 200_000 };

@@ -56,11 +56,9 @@ const REGISTER_BUFFERS: libc::c_uint = 0;
 const READ_FIXED: u8 = 4;
 const WAIT: libc::c_uint = 1;
 
-/// Offsets of the rings in the descriptor, and their mapped length.
 const QUEUES: [libc::off_t; 3] = [0, 0x800_0000, 0x1000_0000];
 const MAPPED: usize = 4096;
 
-/// See the module. The buffer outlives it.
 pub struct Ring {
     fd: OwnedFd,
     params: Params,
@@ -111,10 +109,6 @@ impl Ring {
         unsafe { &*self.queues[queue].add(at as usize).cast() }
     }
 
-    /// Reads `len` bytes of a file at `offset` to `target` in the buffer, and waits.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn read(&mut self, file: RawFd, offset: u64, target: *mut u8, len: u32) -> io::Result<()> {
         let entry = Submission {
             opcode: READ_FIXED,
@@ -148,7 +142,6 @@ impl Ring {
             std::hint::spin_loop();
         }
         let index = at & self.word(1, self.params.cq.mask).load(Ordering::Relaxed);
-        // A completion: eight bytes of user data, the result, flags.
         let result =
             self.word(1, self.params.cq.rest[1] + index * 16 + 8).load(Ordering::Relaxed).cast_signed();
         head.store(at.wrapping_add(1), Ordering::Release);

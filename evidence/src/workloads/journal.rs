@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// An event: outcome, kind, words of the kind.
 pub(crate) type Event = [u64; WORDS];
 
 const WORDS: usize = 8;

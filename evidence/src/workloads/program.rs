@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const LARGE: u64 = 96 << 10;
-/// Enough pages that a first load goes straight to the primary.
 const LOAD: u64 = 300 * 4096;
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +23,6 @@ pub(crate) struct Workload {
     source: Source,
     pub(crate) number: u32,
     pub(crate) step: u64,
-    /// Contents by name; the length is the object's size.
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
     kept: BTreeMap<String, Kept>,
     sealed: BTreeSet<String>,

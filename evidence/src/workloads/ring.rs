@@ -15,7 +15,6 @@ pub(crate) fn name(workload: u32) -> String {
     format!("ring{workload}")
 }
 
-/// The word of a number: neighbours are far apart, as 613 and 1536 are coprime.
 fn word(number: u64) -> usize {
     (number.wrapping_mul(613) % WORDS as u64) as usize
 }

@@ -1,5 +1,3 @@
-//! `word-index demo`: the other commands in sequence, each in its own process.
-
 use crate::corpus::{Corpus, default_folders};
 use crate::index::Index;
 use crate::place::Place;

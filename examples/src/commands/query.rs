@@ -1,5 +1,3 @@
-//! `word-index query`.
-
 use crate::index::{Index, Reader};
 use crate::place::Place;
 use anyhow::Result;

@@ -1,5 +1,3 @@
-//! `word-index stats`.
-
 use crate::index::{Index, Reader};
 use crate::place::Place;
 use anyhow::Result;

@@ -1,5 +1,3 @@
-//! `word-index verify`.
-
 use crate::index::{Index, Reader, ensure};
 use crate::place::Place;
 use crate::progress::Progress;

@@ -63,9 +63,6 @@ fn attach(space: &mut Space, pool: &Pool, name: &str) -> Result<[u8; 16]> {
 impl FarStore {
     /// Opens the store `name` of a pool for changes, or makes it, with secondary indexes of these
     /// orders, the same in all later calls.
-    ///
-    /// # Errors
-    /// As for [`Space::attach`]. The store has other orders.
     pub fn open(pool: &Pool, name: &str, orders: &[Order]) -> Result<FarStore> {
         let mut space = Space::new();
         space.add(pool);
@@ -91,9 +88,6 @@ impl FarStore {
 
     /// Opens the store `name` of the first pool for reading. All pools may have its data; a lookup
     /// of data elsewhere, or unreadable data, is an error, and secondary indexes omit it.
-    ///
-    /// # Errors
-    /// As for [`Space::attach_read`].
     pub fn read(pools: &[Pool], name: &str) -> Result<FarStore> {
         let mut space = Space::new();
         pools.iter().for_each(|pool| space.add(pool));
@@ -115,9 +109,6 @@ impl FarStore {
     }
 
     /// Prepares an object of any pool for data, made if missing; returns its ID.
-    ///
-    /// # Errors
-    /// As for [`Space::attach`].
     pub fn data(&mut self, pool: &Pool, name: &str) -> Result<[u8; 16]> {
         if let Ok(of) = pool.stat(name)
             && self.data.iter().any(|data| data.object == of.id)
@@ -137,17 +128,11 @@ impl FarStore {
     }
 
     /// Number of keys.
-    ///
-    /// # Errors
-    /// The index is damaged.
     pub fn len(&self) -> Result<u64> {
         Ok(self.table()?.0.len)
     }
 
     /// Whether there is no key.
-    ///
-    /// # Errors
-    /// The index is damaged.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -174,9 +159,6 @@ impl FarStore {
     }
 
     /// A key's value in place.
-    ///
-    /// # Errors
-    /// No pool of the store has the data's object, or it is unreadable.
     pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         let (index, slots, home) = self.table()?;
         let hash = table::hash(index.seed, key);
@@ -195,9 +177,6 @@ impl FarStore {
     }
 
     /// Keys and values in an order, from the first key, or value, not less than `from`.
-    ///
-    /// # Errors
-    /// The store lacks the index. As for [`get`](FarStore::get).
     pub fn scan(&self, order: Order, from: &[u8]) -> Result<impl Iterator<Item = Result<(&[u8], &[u8])>>> {
         ensure!(self.orders.contains(&order), "the store has no index of that order");
         let from = match order {
@@ -210,11 +189,6 @@ impl FarStore {
     }
 
     /// Copies key and value to the object `data`; returns whether the key is new.
-    ///
-    /// # Errors
-    /// The object is not prepared for data. As for [`remove`](FarStore::remove) of the former
-    /// value. There is no room: part of the change may be in memory, and becomes durable with a
-    /// psync.
     pub fn insert(&mut self, data: &[u8; 16], key: &[u8], value: &[u8]) -> Result<bool> {
         self.pool_of(data).context("the object is not there for data of the store")?;
         let bytes = self.space.create_parts(data, &[key, value])?;
@@ -266,9 +240,6 @@ impl FarStore {
     }
 
     /// Removes a key; returns whether it existed.
-    ///
-    /// # Errors
-    /// The key's data may not be stored to: nothing changed. As for [`get`](FarStore::get).
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let (_, slots, home) = self.table()?;
@@ -299,9 +270,6 @@ impl FarStore {
     }
 
     /// Makes all changes durable: data in other pools first, then the index's pool as one step.
-    ///
-    /// # Errors
-    /// As for [`Space::psync_all`].
     pub fn psync(&mut self) -> Result<()> {
         let others: Vec<[u8; 16]> = self.elsewhere().collect();
         for object in &others {

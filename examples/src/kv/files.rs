@@ -63,9 +63,6 @@ fn class_of(len: u64) -> usize {
 
 impl FileStore {
     /// Opens or makes the store of an index file, with all data.
-    ///
-    /// # Errors
-    /// A file cannot be opened, even if it is never used.
     pub fn open(path: &Path) -> Result<FileStore> {
         let mut store = FileStore { index: MappedFile::open(path)?, data: Vec::new() };
         let header = store.header_mut()?;
@@ -87,9 +84,6 @@ impl FileStore {
     }
 
     /// Adds a file for data, made if missing; returns its number.
-    ///
-    /// # Errors
-    /// The file cannot be opened; its path is too long; there are 16 files.
     pub fn data(&mut self, path: &Path) -> Result<usize> {
         if let Some(number) = self.data.iter().position(|file| file.path() == path) {
             return Ok(number);
@@ -151,25 +145,16 @@ impl FileStore {
     }
 
     /// Number of keys.
-    ///
-    /// # Errors
-    /// The index is damaged.
     pub fn len(&self) -> Result<u64> {
         Ok(self.header()?.len)
     }
 
     /// Whether there is no key.
-    ///
-    /// # Errors
-    /// The index is damaged.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
     /// A key's value in place.
-    ///
-    /// # Errors
-    /// A file is damaged.
     pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         let (slots, hash) = (self.slots()?, table::hash(self.header()?.seed, key));
         let mut value = None;
@@ -187,9 +172,6 @@ impl FileStore {
     }
 
     /// Copies key and value to the file `data`; returns whether the key is new.
-    ///
-    /// # Errors
-    /// No such file; no room.
     pub fn insert(&mut self, data: usize, key: &[u8], value: &[u8]) -> Result<bool> {
         let len = (key.len() + value.len()) as u64;
         let file = self.data.get_mut(data).context("there is no such file for data")?;
@@ -232,9 +214,6 @@ impl FileStore {
     }
 
     /// Removes a key; returns whether it existed.
-    ///
-    /// # Errors
-    /// A file is damaged.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let slot = &mut self.slots_mut()?[slot];
@@ -248,9 +227,6 @@ impl FileStore {
     }
 
     /// Writes all changes to the files, in no order.
-    ///
-    /// # Errors
-    /// Those of `msync`.
     pub fn sync(&self) -> Result<()> {
         self.data.iter().chain([&self.index]).try_for_each(MappedFile::sync)
     }

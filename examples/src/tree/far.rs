@@ -12,9 +12,6 @@ pub trait FarKey: Plain + Copy {
     type Sought: ?Sized;
 
     /// Compares the sought value with a key.
-    ///
-    /// # Errors
-    /// The key's pointers dangle.
     fn order(sought: &Self::Sought, key: At<'_, Self>) -> Result<Ordering>;
 }
 
@@ -93,9 +90,6 @@ where
 {
     /// The tree of objects in the space for writing, made if missing. Far pointers lead from each
     /// to the others.
-    ///
-    /// # Errors
-    /// As for [`Space::root_or_insert`].
     pub fn open(space: &mut Space, objects: &[[u8; 16]]) -> Result<Self> {
         let first = objects.first().context("a tree needs an object")?;
         space.root_or_insert(first, ROOT, Far::<FarNode<K, V>>::null())?;
@@ -103,9 +97,6 @@ where
     }
 
     /// The tree of objects of a space, for reading.
-    ///
-    /// # Errors
-    /// As for [`Space::root`].
     pub fn read(space: &Space, objects: &[[u8; 16]]) -> Result<Self> {
         let first = objects.first().context("a tree needs an object")?;
         let root = space.root::<Far<FarNode<K, V>>>(first, ROOT)?.here();

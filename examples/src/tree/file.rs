@@ -53,9 +53,6 @@ fn place(pointer: u64) -> Option<u64> {
 
 impl FileNodes {
     /// The tree in a file, made if missing.
-    ///
-    /// # Errors
-    /// The file cannot be opened, or has no tree.
     pub fn open(path: &Path) -> Result<FileNodes> {
         let mut nodes = FileNodes { file: MappedFile::open(path)? };
         let header = nodes.header_mut()?;
@@ -67,9 +64,6 @@ impl FileNodes {
     }
 
     /// Writes all changes to the file. A crash before may leave any of them, and no valid tree.
-    ///
-    /// # Errors
-    /// Those of `msync`.
     pub fn sync(&self) -> Result<()> {
         self.file.sync()
     }

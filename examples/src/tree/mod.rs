@@ -27,9 +27,6 @@ pub trait Walk {
     type Value: Copy;
 
     /// The root.
-    ///
-    /// # Errors
-    /// Of every method: the tree is damaged, or unreachable.
     fn root(&self) -> Result<Option<Self::Place>>;
 
     /// A node's neighbours and colour.
@@ -45,9 +42,6 @@ pub trait Walk {
 /// Nodes to change.
 pub trait Nodes: Walk {
     /// Sets the root.
-    ///
-    /// # Errors
-    /// Of every method: as for [`Walk`], or the node cannot be stored to.
     fn set_root(&mut self, to: Option<Self::Place>) -> Result<()>;
 
     /// Changes a node's neighbours and colour: one store.
@@ -120,9 +114,6 @@ impl<P: Copy + PartialEq> Links<P> {
     }
 
     /// The side of a child.
-    ///
-    /// # Errors
-    /// It is no child: the tree is damaged.
     pub fn side_of(&self, child: P) -> Result<Side> {
         match child {
             child if self.left == Some(child) => Ok(Side::Left),

@@ -6,9 +6,6 @@ use anyhow::{Context, Result, ensure};
 const DAMAGED: &str = "the tree is damaged: a node has no sibling";
 
 /// Sets a key's value; returns the former one.
-///
-/// # Errors
-/// As for [`Walk`]; no room for a node.
 pub fn insert<N: Nodes>(
     nodes: &mut N,
     sought: &N::Sought,
@@ -110,9 +107,6 @@ fn replace<N: Nodes>(
 }
 
 /// Removes a key; returns it with its value. Other nodes keep their places.
-///
-/// # Errors
-/// As for [`Walk`].
 pub fn remove<N: Nodes>(nodes: &mut N, sought: &N::Sought) -> Result<Option<(N::Key, N::Value)>> {
     let Descent::Found(at) = nodes.descend(sought)? else { return Ok(None) };
     let (entry, of) = (nodes.entry(at)?, nodes.links(at)?);
@@ -204,9 +198,6 @@ fn outermost<W: Walk>(nodes: &W, mut at: W::Place, side: Side) -> Result<W::Plac
 }
 
 /// The first node whose key is not less than the sought one.
-///
-/// # Errors
-/// As for [`Walk`].
 pub fn first_from<W: Walk>(nodes: &W, sought: &W::Sought) -> Result<Option<W::Place>> {
     match nodes.descend(sought)? {
         Descent::Found(at) | Descent::Vacant(Some((at, Side::Left))) => Ok(Some(at)),
@@ -216,9 +207,6 @@ pub fn first_from<W: Walk>(nodes: &W, sought: &W::Sought) -> Result<Option<W::Pl
 }
 
 /// The node with the next key.
-///
-/// # Errors
-/// As for [`Walk`].
 pub fn next<W: Walk>(nodes: &W, mut at: W::Place) -> Result<Option<W::Place>> {
     let mut of = nodes.links(at)?;
     if let Some(right) = of.right {
@@ -237,9 +225,6 @@ pub fn next<W: Walk>(nodes: &W, mut at: W::Place) -> Result<Option<W::Place>> {
 }
 
 /// Checks every node and the rules; returns the number of nodes.
-///
-/// # Errors
-/// A rule is broken, or as for [`Walk`].
 pub fn check<W: Walk>(nodes: &W) -> Result<usize> {
     let Some(root) = nodes.root()? else { return Ok(0) };
     let of = nodes.links(root)?;

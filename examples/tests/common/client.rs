@@ -13,7 +13,6 @@ pub const KV_SERVER: &str = env!("CARGO_BIN_EXE_kv-server");
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,
-    /// Its address for memcached's protocol.
     pub memcached: Option<SocketAddr>,
 }
 
@@ -93,7 +92,6 @@ impl Client {
         self.output.write_all(bytes)
     }
 
-    /// An error once the server is gone.
     pub fn receive(&mut self) -> std::io::Result<Reply> {
         let mut line = Vec::new();
         self.input.read_until(b'\n', &mut line)?;
@@ -137,7 +135,6 @@ impl Client {
     }
 }
 
-/// A client of memcached's text protocol.
 pub struct TextClient {
     input: BufReader<TcpStream>,
     output: TcpStream,
@@ -180,7 +177,6 @@ impl TextClient {
         }
     }
 
-    /// The reply in one line; `|` separates lines.
     pub fn ask(&mut self, line: &str) -> String {
         self.send(line).unwrap();
         self.receive().unwrap().join("|")

@@ -91,7 +91,6 @@ pub fn succeed(mut command: Command) -> String {
     text(&stdout)
 }
 
-/// Standard error and exit code of a failing command.
 #[track_caller]
 pub fn fail(mut command: Command) -> (i32, String) {
     let Output { status, stdout, stderr } = command.output().expect("the program runs");

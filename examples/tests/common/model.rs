@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Word → file → count.
 pub type Model = BTreeMap<String, BTreeMap<PathBuf, u64>>;
 
 pub fn model(corpus: &Path) -> Model {

@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use crate::common::{fail, succeed, text};
 
-/// The psync's number, and files in the index; `(0, 0)` before the first.
 type State = (u64, u64);
 
 pub struct Builder {
@@ -37,7 +36,6 @@ pub struct Seen {
     pub killed: bool,
     fresh: bool,
     psynced: Option<State>,
-    /// A later one that was begun.
     begun: Option<State>,
 }
 
@@ -157,7 +155,6 @@ impl Builder {
 }
 
 impl Running {
-    /// Kills it from another thread, unless it ends before.
     pub fn kill_later(self, death: Death) -> Dying {
         Dying(std::thread::spawn(move || self.watch(Some(death))))
     }

@@ -16,7 +16,6 @@ const SIZE: usize = 4096;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Shown {
-    /// The last acknowledged one: its call returned.
     pub(crate) acknowledged: AtomicU64,
     pub(crate) awaited: AtomicU64,
 }

@@ -29,7 +29,6 @@ pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> R
     broken(|| {
         let pool = open(path)?;
         pool.set_guard(SOCKET);
-        // Only explicit requests make commits durable, within the log's room.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let names = names(writer);
         let halves = [pool.attach_transactional(&names[0])?, pool.attach_transactional(&names[1])?];

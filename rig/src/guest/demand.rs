@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 const PORT: &str = "/dev/ttyS1";
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Enough for everything: bounds are tested elsewhere.
 const AMPLE: Budget = Budget { hold_up: PATIENCE, safety: Duration::ZERO, bandwidth: Some(1 << 30) };
 
 pub(crate) fn run(path: &Path) -> Result<()> {
@@ -34,7 +33,6 @@ pub(crate) fn run(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Recovers the pool and reports each writer's objects. Returns the last transactions.
 fn found(path: &Path) -> Result<[u64; WRITERS]> {
     let pool = open(path)?;
     ensure!(pool.medium() == expected(), "the pool is taken for {:?}", pool.medium());
@@ -96,7 +94,6 @@ fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
     }
 }
 
-/// A line with the transactions that must survive a cut, and the acknowledged ones.
 fn promise(shown: &[(u64, u64); WRITERS], durable: bool) -> String {
     let numbers = |number: fn(&(u64, u64), bool) -> u64| {
         let numbers: Vec<_> = shown.iter().map(|shown| number(shown, durable).to_string()).collect();

@@ -30,7 +30,6 @@ pub(crate) fn lines(path: &Path) -> Result<()> {
 /// Unpolled, by the port's interrupts alone. Returns the number of changes until the first report,
 /// as changes before the wait are lost.
 fn told(path: &Path, mask: i32) -> Result<u32> {
-    // Opened here, too: an unopened port has no interrupt.
     let port = Arc::new(SerialPort::open(path)?);
     let before = interrupts()?;
     let (sender, done) = channel();

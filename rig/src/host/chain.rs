@@ -117,7 +117,6 @@ impl<'a> Chain<'a> {
         let order = Order { kind, state: self.template.state.clone(), words, cut: Some(cut) };
         let outcome =
             machine::run(self.environment, self.slot, &order).with_context(|| format!("{order:?}"))?;
-        // It would pass for a noticed one.
         if let Some(line) = outcome.said.iter().find(|line| line.contains("no such mutant")) {
             bail!("{line}");
         }

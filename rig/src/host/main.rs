@@ -21,7 +21,7 @@ use kind::{Kernel, Kind, Medium, Program};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Cuts the power of machines with persistent memory, and looks what is left.
+/// Cuts the power of machines with persistent memory, and judges their pools.
 ///
 /// Boots stock Debian kernels under emulation, with an emulated NVDIMM as a DAX file and as
 /// device-DAX. Only lines written back (or streamed) and fenced survive a cut for certain; others

@@ -1,5 +1,3 @@
-//! A run of a kernel on cold objects.
-
 use super::key;
 use crate::Result;
 use crate::kernels::{Crew, Kernel, fingerprint};

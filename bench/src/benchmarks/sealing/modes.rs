@@ -33,7 +33,6 @@ const AVERAGES: [(&str, Unit); 5] = [
     ("to O, average", Unit::Ratio),
 ];
 
-/// Name, medium, whether the shadow is on it.
 const MODES: [(&str, &str, bool); 5] = [
     ("O, Optane", "optane", true),
     ("D, Optane", "optane", false),
@@ -70,7 +69,6 @@ struct Bar {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Engine {
     Shipped,
-    /// Portable code, also without integrity.
     #[cfg_attr(not(feature = "without-integrity"), allow(dead_code))]
     Portable {
         integrity: bool,
@@ -114,7 +112,6 @@ impl Bar {
     }
 }
 
-/// O, the baseline, comes first.
 fn bars() -> Result<Vec<Bar>> {
     let mut bars = Vec::new();
     for (mode, medium, shadow) in MODES {

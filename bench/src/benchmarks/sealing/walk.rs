@@ -59,7 +59,6 @@ fn walk(bytes: &[u8], work: usize) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-/// Bytes of the object: on a slow medium, those read in a second.
 fn size(environment: &Environment, place: Place<'_>) -> usize {
     let size: usize = match (environment.smoke, environment.quick, place.medium) {
         (true, ..) => 2 << 20,
@@ -208,7 +207,7 @@ fn touches(
         floor.page().into(),
     ]);
     section.tables.push(table);
-    let what = format!("{}: first touch that nobody predicted, to its floor", place.word());
+    let what = format!("{}: unpredicted first touch, to its floor", place.word());
     section.goals.push(Goal::at_most(what, Unit::Ratio, 1.2, ratio));
     Ok(())
 }

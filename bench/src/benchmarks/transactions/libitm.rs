@@ -12,7 +12,6 @@ pub const MISSING: &str = "There is no GCC with -fgnu-tm, or no libitm: on Debia
 pub struct Libitm(PathBuf);
 
 impl Libitm {
-    /// Compiles the program. `None`: compiler or library is missing.
     pub fn compile(folder: &Path) -> Result<Option<Libitm>> {
         Libitm::linked(folder, "libitm", None)
     }

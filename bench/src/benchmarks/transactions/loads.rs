@@ -88,7 +88,6 @@ fn one(thread: &mut Thread, lines: &[Line], load: Load, seed: u64) -> u64 {
     done.expect("nothing is cancelled").0
 }
 
-/// Nanoseconds in all, and the sum of all words. `lines` is a power of two.
 pub fn run(load: Load, threads: usize, rounds: usize, lines: usize) -> (f64, u64) {
     let lines: Vec<Line> = (0..lines).map(|_| Line(TxWord::new(FIRST))).collect();
     let (stm, ready) = (Stm::new(Direct, Volatile), Barrier::new(threads));

@@ -41,10 +41,8 @@ pub type Pair = (u64, u64);
 pub trait Map {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
-    /// Sums the values of existing keys, `every` of them per transaction where reads take one.
     fn look(&mut self, keys: &[u64], every: usize) -> Result<u64>;
 
-    /// A word from all pairs, and their number; in one transaction.
     fn sum(&mut self) -> Result<(u64, usize)>;
 
     fn all(&mut self) -> Result<Vec<Pair>>;

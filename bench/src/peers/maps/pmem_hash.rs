@@ -102,7 +102,6 @@ impl PmemHash {
         Ok(())
     }
 
-    /// Doubles the buckets. The root was added.
     fn grow(&self, transaction: &Transaction<'_>) -> Result<()> {
         // SAFETY: as for `put`.
         unsafe {

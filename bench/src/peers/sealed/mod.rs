@@ -14,7 +14,6 @@ pub type Page = [u8; PAGE];
 pub trait SealedPeer {
     fn write(&mut self, page: usize, bytes: &Page) -> Result<()>;
 
-    /// Drops its pages from memory and from the system's caches.
     fn cool(&mut self) -> Result<()>;
 
     fn scan(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<()>;
@@ -33,7 +32,6 @@ pub struct Place<'a> {
 
 pub struct Contestant {
     pub name: &'static str,
-    /// When changes at rest are noticed.
     pub integrity: &'static str,
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }

@@ -16,10 +16,8 @@ const DATE: u64 = 2;
 
 pub struct Found {
     pub times: Times,
-    /// Rows, and nodes of the manual model.
     pub reset: u64,
     pub retained: u64,
-    /// Durable bytes of P-RETAIN, and those of P-AUTO above P-MANUAL.
     pub durable: [u64; 2],
     pub nodes: u64,
     pub extended: u64,

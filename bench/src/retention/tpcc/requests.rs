@@ -11,7 +11,6 @@ pub enum By {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// No item has this number if the user made a mistake.
     pub item: u32,
     pub supplier: u32,
     pub quantity: u32,

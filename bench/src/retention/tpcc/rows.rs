@@ -63,7 +63,6 @@ pub struct History {
     pub amount: i64,
     pub date: u64,
     pub customer: u32,
-    /// Districts of the customer and of the payment, numbered across warehouses.
     pub home: u32,
     pub district: u32,
     pub data: [u8; 24],

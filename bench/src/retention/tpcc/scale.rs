@@ -30,7 +30,6 @@ impl Scale {
         }
     }
 
-    /// Bytes of a space with room for a conversion: twice the blocks.
     pub fn room(self) -> u64 {
         let (stock, customers) = (self.warehouses * self.items, self.districts() * self.customers);
         let blocks = u64::from(stock) * 400 + u64::from(customers) * 2_400 + self.operations as u64 * 2 * 800;

@@ -44,7 +44,7 @@ fn programs_of_all_models_leave_the_same_consistent_database() {
         let mut make = || Own::new(&environment, "tpcc", tracking, ROOM);
         let [change, add] = rounds(&environment, &Programs::<Own>::new(), &mut make);
         assert!(0 < change.extended && change.extended < change.nodes, "used nodes are extended, others not");
-        assert_eq!((add.extended, add.nodes), (0, change.nodes), "nobody uses the name");
+        assert_eq!((add.extended, add.nodes), (0, change.nodes), "no program uses the name");
         assert!(change.retained > change.nodes * 128, "each node is made anew");
     }
     let mut make = || PmemSpace::new(&environment, ROOM)?.map_err(Into::into);

@@ -249,7 +249,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Calls `each` with ascending keys of a range until it returns `false`.
     pub unsafe fn scan<S: Space>(
         self,
         range: std::ops::RangeInclusive<u64>,
@@ -371,7 +370,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Calls `each` with all nodes, without reading keys.
     pub unsafe fn nodes<S: Space>(self, each: &mut dyn FnMut(*mut N))
     where
         N: Node<S>,

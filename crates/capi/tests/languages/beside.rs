@@ -1,5 +1,3 @@
-//! Readers beside a writer, in C and C++.
-
 use super::ground::{C, CPP, disk, folder, have, program, succeed};
 use super::kill::last;
 use indelible_testing::Seeded;

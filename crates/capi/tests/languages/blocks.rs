@@ -1,5 +1,3 @@
-//! C and C++ programs whose transactions are blocks that GCC compiles.
-
 use super::c::{kill_repeatedly, killed_transfers_are_whole, run};
 use super::ground::{Compiler, dies, disk, folder, have, installed, program, succeed, text};
 use indelible::Pool;
@@ -144,7 +142,6 @@ fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
         let run = || run_on(kind, &binary, &pool);
         assert_eq!(succeed(&mut run()), "done\n");
         let done = succeed(run().arg("look"));
-        // The accounts are the first words. Bits of the word, its check word, or both are wrong.
         damage(&pool, "bank", |nth| (0b10_1001 << (nth % 60)) << (nth % 3 * 32));
         assert_eq!(succeed(run().arg("aloud")), "the sum is 3200\n");
         assert_eq!(succeed(run().arg("look")), done);

@@ -1,5 +1,3 @@
-//! C programs.
-
 use super::ground::{C, CPP, Compiler, dies, disk, folder, have, installed, program, succeed, text};
 use super::kill::kill;
 use indelible_testing::Seeded;
@@ -64,7 +62,6 @@ fn s1_03_transactions_in_c_survive_sigkill() {
     killed_transfers_are_whole(|| run(&binary, &folder.path().join("pool.pmo")));
 }
 
-/// All reported transfers are there, and at most one more.
 pub fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     let mut rng = Seeded::new(1);
     println!("INDELIBLE_SEED={}", rng.seed());
@@ -96,7 +93,6 @@ fn s1_06_commits_on_demand_in_c_are_durable_when_they_are_asked_for() {
         let (binary, pool) = (folder.path().join("on-demand"), folder.path().join("pool.pmo"));
         C.build(&program("on-demand.c"), &binary);
         let output = run(&binary, &pool).output().unwrap();
-        // A call that fails writes a line there.
         assert_eq!((text(&output.stdout), text(&output.stderr)), ("done\n".to_owned(), String::new()));
     }
 }
@@ -129,7 +125,6 @@ fn s1_06_commits_on_demand_in_c_survive_sigkill() {
         assert!(was_killed);
         let last: u64 = said.last().unwrap().parse().unwrap();
         let there: u64 = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
-        // None was durable; the running one may be there.
         assert!(last > before && [last, last + 1].contains(&there), "{before}, {last}, {there}");
         before = there;
     }

@@ -1,5 +1,3 @@
-//! Roots whose types change between versions of a program in C or C++.
-
 use super::ground::{C, CPP, Compiler, dies, folder, program, succeed};
 use indelible::heap::HeapAudit;
 use indelible::{Pool, ReadHeap, Root};

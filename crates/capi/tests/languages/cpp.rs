@@ -1,5 +1,3 @@
-//! C++ programs.
-
 use super::ground::{CPP, dies, disk, folder, have, program, succeed};
 use super::kill::{kill, last};
 use indelible_testing::Seeded;

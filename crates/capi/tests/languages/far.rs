@@ -1,5 +1,3 @@
-//! Far pointers of C and C++, from pool to pool and from run to run.
-
 use super::ground::{C, CPP, Compiler, folder, have, program, succeed};
 use indelible::{Pool, ReadHeap, Space};
 use std::path::{Path, PathBuf};

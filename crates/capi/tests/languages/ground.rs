@@ -1,12 +1,9 @@
-//! Where test programs are compiled and run.
-
 use indelible_testing::not_tested;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Read at run time: another user may run the test with a copy of the project.
 pub fn source() -> &'static Path {
     static SOURCE: OnceLock<PathBuf> = OnceLock::new();
     SOURCE.get_or_init(|| {

@@ -1,5 +1,3 @@
-//! The header equals the library's exports: names, signatures, structs, codes.
-
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
     AnchorOptions, AttachWith, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions,

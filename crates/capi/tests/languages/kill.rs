@@ -1,5 +1,3 @@
-//! Programs that report progress, and are killed.
-
 use super::ground::text;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -18,7 +16,6 @@ pub fn kill(command: &mut Command, lines: usize, spins: u32) -> (Vec<String>, bo
             let _ = child.kill();
         }
         line.clear();
-        // A truncated line does not count.
         if reader.read_until(b'\n', &mut line).unwrap_or(0) == 0 || line.last() != Some(&b'\n') {
             break;
         }

@@ -1,6 +1,3 @@
-//! Programs with extendible structs, lowered by `pmo leds`: versions of one program on the same
-//! data.
-
 use super::ground::{C, CPP, Compiler, dies, disk, folder, have, installed, program, project, succeed, text};
 use super::kill::kill;
 use indelible::collections::RootTypes;

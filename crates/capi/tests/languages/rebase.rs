@@ -1,5 +1,3 @@
-//! C and C++ objects get other addresses: described pointers change; containers of C++ are refused.
-
 use super::ground::{C, CPP, folder, have, program, succeed};
 use indelible::{ErrorKind, Pool};
 use std::io::{BufRead, BufReader};

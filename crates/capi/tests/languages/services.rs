@@ -1,5 +1,3 @@
-//! The installed units of systemd.
-
 use crate::ground::{have, installed, text};
 use indelible_testing::not_tested;
 use std::path::Path;
@@ -41,7 +39,6 @@ fn systemd_finds_nothing_wrong_with_the_installed_units() {
     assert!(guard.expect("what the units start").status.success());
 }
 
-/// It ends after the writers, to recover their pools, and alone, so that recoveries go on.
 #[test]
 fn units_of_the_guard_end_after_all_services() {
     for folder in ["system", "user"] {

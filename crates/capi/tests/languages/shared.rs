@@ -1,5 +1,3 @@
-//! Objects that processes of C share.
-
 use super::ground::{C, folder, program, succeed};
 use std::process::Command;
 

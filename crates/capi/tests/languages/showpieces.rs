@@ -1,5 +1,3 @@
-//! An interpreter and a database whose state is in an object, killed and continued.
-
 use super::ground::{disk, folder, have, installed, program, project, succeed};
 use super::kill::{kill, last};
 use indelible_testing::{Seeded, not_tested};
@@ -18,7 +16,6 @@ fn linked(source: &Path, into: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// `None` without the headers and static library of Debian's `package`.
 fn build(name: &str, folder: &Path, header: &str, flags: &[&str], package: &str) -> Option<PathBuf> {
     let probe = folder.join("probe.c");
     std::fs::write(&probe, format!("#include <{header}>\nint main(void) {{ return 0; }}\n")).expect("a file");
@@ -65,16 +62,13 @@ fn a_lua_interpreter_goes_on_in_the_middle_of_its_coroutines() {
 
 fn continued(expected: &[&str], mut run: impl FnMut() -> (Vec<String>, bool)) -> usize {
     let (mut done, mut kills) = (0, 0);
-    // Runs killed before any output: each may have psynced one yield.
     let mut silent = 0;
     loop {
         let (said, killed) = run();
         for (index, line) in said.iter().enumerate() {
             let at = expected.iter().position(|expected| expected == line);
             let at = at.unwrap_or_else(|| panic!("{line:?} is never said by a run at once"));
-            // A yield may have been psynced before it was printed.
             let unsaid = if index == 0 { 1 + silent } else { 0 };
-            // The end is no yield: the next run repeats it.
             let again = index == 0 && done == expected.len() && at + 1 == done;
             assert!(
                 again || (done..=done + unsaid).contains(&at),

@@ -1,6 +1,3 @@
-//! Mistakes of C++ programs that break another run or version: refused with advice by the compiler
-//! or when the object is opened.
-
 use super::ground::{CPP, dies, folder, have, succeed, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;

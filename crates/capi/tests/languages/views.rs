@@ -1,5 +1,3 @@
-//! Views in C; a program continues at `_resume` after its death.
-
 use super::ground::{C, folder, program, succeed};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(
             told("cd", missed).0,
             [Fine, Fine, Failing, Failing, Fine],
-            "changes that nobody waited for"
+            "changes that no thread waited for"
         );
         let gone: fn() -> io::Result<()> = || Err(Errno::IO.into());
         let (conditions, why) = told_of(vec![CD; 10_000], "cd", gone);

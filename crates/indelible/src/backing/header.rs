@@ -30,7 +30,7 @@ fn fields(identity: &Identity, len: usize) -> [(&'static str, [u8; 16]); 7] {
         ("it belongs to an object of another pool", identity.pool),
         ("it belongs to another object", identity.object),
         ("it belongs to another attachment of the object", wide(identity.binding)),
-        ("it is of another boot, and nobody knows what of it a power cut has left", identity.boot),
+        ("it is of another boot, so a power cut may have left any part of it", identity.boot),
         ("it was made for an object of another size", wide(len as u64)),
     ]
 }

@@ -1,5 +1,3 @@
-//! Files that outlive their process: found by the next one, or refused.
-
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;

@@ -1,5 +1,3 @@
-//! Cuts show one moment, lose nothing, and hold up stores to dirty pages alone.
-
 #![allow(unsafe_code)]
 
 use super::tests::{Rig, window};

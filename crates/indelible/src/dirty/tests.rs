@@ -200,7 +200,6 @@ fn a_page_dirty_time_after_time_costs_no_fault() {
             assert_eq!(dirty, hot);
             rig.settle(&dirty, &hot);
         }
-        // Unprotected pages are reported until they count as cold.
         let none = BTreeSet::new();
         let (mut idle, bounds) = (0, if rung == Rung::Mprotect { 2..=2 } else { 9..=17 });
         while rig.collect() == hot {
@@ -448,7 +447,6 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     }
     let mut rig = Rig::new(window(7), 1000, Rung::WpAsync);
     let mut zeros = std::fs::File::open("/dev/urandom").unwrap();
-    // To an untouched page, a read page, and a protected one.
     rig.load(600);
     rig.store(900, 1);
     for _ in 0..4 {

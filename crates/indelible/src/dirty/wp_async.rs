@@ -306,7 +306,6 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
             Ok(took.filter(|_| !revealed))
         });
         let took = found.inspect_err(|_| {
-            // The caller may not have dealt with the pages found: ask again.
             self.quiet_at = None;
             self.named.doubt();
         })?;
@@ -349,7 +348,6 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         self.steady = done.is_ok() && plan.protect().is_empty();
         self.plan = plan;
         self.settled(changed, unchanged);
-        // Pages that an error left unprotected will be reported again.
         self.pending.clear();
         self.pending.append(&mut late);
         done

@@ -1,7 +1,6 @@
 use std::io;
 use std::time::Duration;
 
-/// Never contains the command's standard output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("the command {command:?} cannot be run: {error}")]

@@ -209,7 +209,7 @@ pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
             Some("give the seal key of one of its key slots; `pmo key list` shows them")
         }
         Some(StoreError::Seal(SealError::NotSigned | SealError::BadSignature)) => Some(
-            "if the key that verifies is the right one, the pool, or this object in it, was changed by somebody else: go back to a backup or a snapshot that it verifies",
+            "if the verify key is right, another program changed the pool, or this object in it: go back to a backup or a snapshot that the key verifies",
         ),
         Some(StoreError::Seal(SealError::AnotherIdentity)) => Some(
             "if it is meant, say the name under which it was sealed, by `SealKey::sealed_as` or --sealed-as; `Pool::bind_name` and `pmo key bind` seal it under its own",

@@ -11,7 +11,7 @@ pub(crate) enum SharedError {
         folder.display()
     )]
     Elsewhere { folder: PathBuf },
-    #[error("somebody has cut {}, in which its memory is", .0.display())]
+    #[error("its backing file {} was truncated", .0.display())]
     Cut(PathBuf),
     #[error("its memory cannot be watched: {0}")]
     Watch(std::io::Error),
@@ -29,7 +29,7 @@ pub(crate) enum SharedError {
     OtherQueue { offset: usize, found: String, expected: String },
     #[error("the queue at offset {offset} is damaged: {why}")]
     Damaged { offset: usize, why: &'static str },
-    #[error("somebody else is the {role} of the queue at offset {offset}")]
+    #[error("the queue at offset {offset} has another {role}")]
     Taken { offset: usize, role: &'static str },
     #[error("a message of {len} bytes is longer than the {most} that the queue takes")]
     TooLong { len: usize, most: usize },

@@ -107,7 +107,7 @@ impl TransactionError {
                 "`pmo check` looks at what the pool says of the object; `pmo create --ecc` makes one with check words"
             }
             TransactionError::PsyncObject => {
-                "give it the class transactional while nobody has it attached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
+                "give it the class transactional while it is detached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
             }
             TransactionError::Handler(_) => "the program goes on without explanations",
             TransactionError::NoPool => "set PMO_POOL to the path of one, or use `Pool::statics`",

@@ -85,7 +85,6 @@ impl Resident {
         });
     }
 
-    /// Until some room is left.
     fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
         // Locked while pages are dropped: no drop is under way when `keep` returns.
         let mut pages = self.pages();

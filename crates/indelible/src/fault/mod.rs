@@ -65,7 +65,6 @@ pub(crate) fn reach() -> Option<Reach> {
     FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
 
-/// A range served until drop. Drop it after the last access and before the mapping.
 pub(crate) struct Served {
     service: &'static Service,
     range: Arc<Range>,
@@ -157,7 +156,6 @@ impl Drop for Served {
         if crate::sys::fork::is_stale(self.generation) {
             return;
         }
-        // The mapping goes next; no thread may touch the range any more.
         self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
         self.range.close();
     }

@@ -204,7 +204,7 @@ fn a_page_that_fails_ahead_of_its_use_is_an_error_and_no_more() {
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(area.load(page - 1), 5);
         assert!(!area.present().contains(&page));
-        assert!(area.served.failure().is_none(), "nobody touched the page");
+        assert!(area.served.failure().is_none(), "no thread touched the page");
         source.script.lock().unwrap().clear();
         assert_eq!(area.served.prefault(page - 5..page + 5).unwrap(), 10);
         assert_eq!(area.load(page), 5);

@@ -34,7 +34,6 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The cache may be another thread's now; later destructors get a new one.
         LAST.set((0, None));
         LAST_SLOW.set((0, None));
         if let Some(heap) = self.heap.upgrade() {

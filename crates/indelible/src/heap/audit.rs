@@ -108,7 +108,6 @@ impl Index {
 }
 
 const FINDINGS: usize = 10_000;
-/// Forged names may be long.
 const SHOWN: usize = 1024;
 
 pub(super) fn shown(path: &Path<'_, '_>) -> String {

@@ -51,7 +51,6 @@ impl Pool {
             };
             match key(&now, &after) == key(&object, &before) {
                 true => found,
-                // A writer came and went; what was read may be of two states.
                 false => Err(held(&after)),
             }
         };
@@ -112,7 +111,6 @@ impl Words for AtRest<'_> {
         if offset.checked_add(8).is_none_or(|end| end > self.len()) {
             return Err(HeapError::Damaged { offset, what: "this lies beyond the end of the object" }.into());
         }
-        // A check word follows each word.
         let at = if entry.has(FLAG_ECC) { 2 * offset } else { offset };
         let (page, read) = (at / PAGE, self.pages.len());
         let image = match self.pages.entry(page) {

@@ -22,7 +22,6 @@ pub(super) struct Rounds<E: Clone> {
 
 #[derive(Debug)]
 struct State<E> {
-    /// All rounds before it are closed.
     joining: u64,
     led: bool,
     durable: u64,
@@ -218,7 +217,7 @@ mod tests {
     type Tested = Rounds<&'static str>;
 
     fn never() -> Result<(), &'static str> {
-        panic!("nobody leads this round")
+        panic!("no thread leads this round")
     }
 
     #[derive(Default)]

@@ -33,7 +33,6 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// `None`: neither the lane nor the object's place helps, or the pool is read-only.
     pub(super) fn attach(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Option<Beside>, Cause> {
         pool.alive()?;
         if pool.store.is_read_only() {
@@ -69,7 +68,6 @@ impl Beside {
         Ok(header.unwrap_or(Header::EMPTY))
     }
 
-    /// `None`: the lane cannot be used.
     fn look(&mut self) -> Result<Option<bool>, Cause> {
         match self.place.follow() {
             Followed::Lost => Ok(None),
@@ -117,7 +115,6 @@ impl Beside {
         Ok(true)
     }
 
-    /// `None`: the log cannot be read in place.
     pub(super) fn refresh(&mut self, at: usize) -> Result<Option<bool>, Cause> {
         self.pool.alive()?;
         let held: usize = self.ahead.iter().map(|(_, bytes)| bytes.len()).sum();

@@ -115,7 +115,6 @@ mod tests {
             assert_eq!(Record::decode(&log[HEADER..], HEADER, 3).unwrap(), (record, room(len)));
             assert!(Record::decode(&log[HEADER..], HEADER, 2).is_err());
             assert!(Record::decode(&log[HEADER..log.len() - 1], HEADER, 3).is_err());
-            // All bits except unused ones behind the record's bytes.
             for bit in 8 * HEADER..8 * (HEADER + HEAD + len) {
                 log[bit / 8] ^= 1 << (bit % 8);
                 assert!(Record::decode(&log[HEADER..], HEADER, 3).is_err(), "bit {bit}");

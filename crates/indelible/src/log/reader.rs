@@ -88,10 +88,7 @@ impl LogReader {
         let (at, number, end) = (self.at, self.number, self.header.end);
         let decode = |bytes| Record::decode(bytes, at, number);
         let decoded = match &mut self.source {
-            Source::Snapshot(object) | Source::Locked(object) => {
-                // The header ends inside the object.
-                decode(&object.as_slice()[at..end])
-            }
+            Source::Snapshot(object) | Source::Locked(object) => decode(&object.as_slice()[at..end]),
             Source::Beside(beside) => {
                 let found = record(beside, at, end);
                 match found.map_err(|cause| self.pool.error("read", cause).object(&self.name))? {

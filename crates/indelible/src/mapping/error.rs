@@ -26,7 +26,6 @@ fn find(maps: &str, start: usize, end: usize) -> Option<String> {
         if from >= end || to <= start {
             return None;
         }
-        // Permissions, offset, device and inode precede the name, which may contain blanks.
         let name = rest.splitn(5, ' ').nth(4).unwrap_or("").trim_start();
         let name = if name.is_empty() { "anonymous memory" } else { name };
         Some(format!("{name} ({from:#x}..{to:#x})"))

@@ -116,7 +116,6 @@ fn build(
             (Arc::clone(&memory) as Arc<dyn Device>, Some(memory))
         }
     };
-    // Detects a file system without locks now, not at the first attach.
     match device.probe(LockKey::Table) {
         Ok(_) => {}
         Err(source) => {

@@ -25,7 +25,7 @@ pub(crate) enum MediaError {
     #[error("{path} is in use by {by}")]
     InUse { path: PathBuf, by: String },
     #[error(
-        "{path} is a loop device over {file}, which cannot be reached from here, so that nobody can be kept from using \
+        "{path} is a loop device over {file}, which cannot be reached from here, so that other programs cannot be kept from using \
          it as well; open that file, or accept it explicitly as a file system of another machine is"
     )]
     Unreachable { path: PathBuf, file: PathBuf },

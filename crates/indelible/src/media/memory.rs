@@ -313,7 +313,6 @@ impl Medium for MemoryMedium {
             return Ok(Extended { len: self.len(), zeros_from: self.len() });
         };
         if self.backing == Backing::Dax {
-            // The length is metadata, which a fence does not reach.
             rustix::fs::fdatasync(fd).map_err(space::failed)?;
         }
         self.know(extended.len).map_err(MediumError::Io)?;

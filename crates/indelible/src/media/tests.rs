@@ -214,7 +214,6 @@ fn locks_exclude_holders_and_nothing_else() {
     });
 }
 
-/// The child outlives its parent and must not keep its lock.
 #[test]
 #[allow(unsafe_code)]
 fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
@@ -261,7 +260,6 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
             // SAFETY: the grandchild waits for a byte and exits.
             let orphan = unsafe { libc::fork() };
             if orphan == 0 {
-                // Only after its fork handlers have run may the holder die.
                 let _ = rustix::io::write(&ready.1, &[u8::from(locked)]);
             }
             let _ = rustix::io::read(&end.0, &mut [0; 1]);

@@ -99,7 +99,6 @@ impl Group {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let backings = std::mem::take(&mut self.logs().backings);
         if !left {
-            // A remaining file is harmless: no entry has its number.
             backings.into_iter().for_each(|log| drop(log.remove()));
             drop(head.map(Area::remove));
         }

@@ -166,7 +166,6 @@ fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), 
     for (log, _) in logs {
         commits.extend(log.read().map_err(damaged)?);
     }
-    // No two of them have a line in common; the order is for readers.
     commits.sort_unstable_by_key(|(sequence, _)| *sequence);
     for line in commits.iter().flat_map(|(_, lines)| lines) {
         let Some(member) = members.iter().find(|member| member.object.offset == line.object) else {

@@ -39,7 +39,6 @@ const GAP: usize = 128;
 /// Each run is a mapping of its own meanwhile, of which a process has 65,530.
 const RUNS: usize = 512;
 
-/// Runs of pages that have all of these.
 fn runs(touched: &BTreeSet<usize>) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for page in touched {

@@ -6,7 +6,6 @@ use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use std::ops::Range;
 
-/// Bytes after which the object's lock is released briefly, for a cut, say.
 const PIECE: usize = 1 << 20;
 
 impl Object {

@@ -1,6 +1,3 @@
-//! Cuts of several objects that fail after settling: the next psync loses nothing, and no thread
-//! waits forever.
-
 use super::Object;
 use super::together::cut_cores;
 use crate::dirty::{Refused, Unknown};

@@ -94,7 +94,6 @@ impl Import {
                 bytes = &bytes[pages..];
                 continue;
             }
-            // To the end of a page, if much follows, so that it needs no copy.
             let page = self.rest.len().next_multiple_of(PAGE as usize) - self.rest.len();
             let most = if bytes.len() >= PIECE { page } else { PIECE - self.rest.len() };
             let (now, later) = bytes.split_at(most.min(bytes.len()));

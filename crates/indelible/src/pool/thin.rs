@@ -134,7 +134,6 @@ fn moment(text: &str) -> Option<Moment> {
     if !possible || second > 60 {
         return None;
     }
-    // Years begin in March, so that the leap day comes last.
     let years = if month > 2 { year } else { year - 1 };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days = 365 * years + years / 4 - years / 100 + years / 400 + day_of_year - 719_468;

@@ -73,7 +73,6 @@ impl Pool {
         let mut attributes = Attributes { name: copy.to_owned(), ..Attributes::of(&object) };
         (attributes.published, attributes.psyncs) = (status.published, status.psyncs);
         attributes.flags &= !(FLAG_BASE | FLAG_HIDDEN | FLAG_OVERLAY | FLAG_READ_ONLY | FLAG_VOLATILE);
-        // Two copies in one pool have the same addresses.
         attributes.flags |= FLAG_FOREIGN;
         if !known.entry.has(FLAG_BASE) {
             attributes.flags |= known.entry.flags.get() & FLAG_READ_ONLY;

@@ -99,7 +99,6 @@ pub unsafe fn revert(address: *const u8) -> Result<()> {
     });
     reverted.map_err(|cause| found.error("revert", cause))?;
     if let Some(options) = heap {
-        // It caches blocks that no longer exist.
         found.close_heap();
         // If the last psync was no heap, its next use fails.
         let _ = found.opened(Some(options));

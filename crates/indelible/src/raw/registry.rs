@@ -304,7 +304,6 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     found.len.store(core.len(), Ordering::Release);
     drop((core, heap));
     if let (Ok(true), Some(options)) = (&result, options) {
-        // If that psync left no heap, the heap's next use fails.
         let _ = found.opened(Some(options));
     }
     result.map(Some).map_err(|cause| found.error("refresh", cause))
@@ -378,7 +377,6 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     // SAFETY: the range that is mapped now.
     let taken = heap.as_ref().map_or(Ok(true), |heap| unsafe { heap.take_in(len) });
     if !taken.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))? {
-        // Its next use opens it anew, with a large enough table.
         drop(heap);
         found.close_heap();
     }

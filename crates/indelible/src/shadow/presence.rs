@@ -38,7 +38,6 @@ impl Shadow {
     /// returns.
     pub(crate) unsafe fn evict(&self, dirty: &[PageRange]) {
         let Some(served) = self.served.as_ref().filter(|served| served.limit().is_some()) else { return };
-        // A device may have pinned pages, and would go on storing to dropped ones.
         if self.tracker.as_ref().is_some_and(|tracker| tracker.marks().is_pinned()) {
             return;
         }

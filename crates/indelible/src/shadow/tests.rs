@@ -198,7 +198,6 @@ fn a_page_that_cannot_be_read_ends_in_sigbus_and_a_clear_error() {
     }
     let mut shadow = Shadow::attach(over_device(window(2), 600, Some(Rung::best()), true, 100)).unwrap();
     assert_eq!(load(&shadow, 0), pattern(8 * PAGE as u64));
-    // A system call meets the page without raising a signal in this process.
     let file = tempfile::tempfile().unwrap();
     // SAFETY: the shadow's bytes; the kernel reports what cannot be read.
     let bytes = unsafe { std::slice::from_raw_parts(shadow.base().as_ptr().add(300 * PAGE), PAGE) };

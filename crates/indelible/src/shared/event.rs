@@ -48,7 +48,6 @@ impl SharedObject {
 fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &AtomicU32) {
     let Some(word) = memory.half(offset) else { return };
     let tell = || {
-        // Fails at the maximal count: the descriptor is readable then.
         let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
     };
     while stop.load(Ordering::Acquire) == 0 {

@@ -66,7 +66,7 @@ pub(crate) enum TpmError {
         "has something else than a counter of eight bytes without a password at {0:#x}: take another index"
     )]
     NotACounter(u32),
-    #[error("has no memory for another counter: remove an index that nobody needs (`tpm2_nvundefine`)")]
+    #[error("has no memory for another counter: remove an unused index (`tpm2_nvundefine`)")]
     Full,
     #[error("limits how often it is written: try again later")]
     Worn,

@@ -1,5 +1,3 @@
-//! Objects that others lead to, and dangling pointers.
-
 use crate::entries::by_name;
 use crate::graph::{Node, another, list, made};
 use crate::support::{Ground, World};
@@ -9,7 +7,6 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// A chain of objects, a ring, and an unreferenced one.
 #[test]
 pub fn objects_are_reached_through_any_number_of_others() {
     let world = world();

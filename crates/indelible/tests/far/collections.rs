@@ -1,5 +1,3 @@
-//! Address-free vectors and maps beside std's; rebased; damaged.
-
 use crate::graph::{Id, made};
 use crate::support::{Ground, World, everywhere};
 use indelible::{ErrorKind, Far, FarMap, FarVec, Persist, Plain, Space, Tracking};
@@ -121,7 +119,6 @@ fn random_programs_agree_with_std() {
     }
 }
 
-/// Pointers to values hold until the table is rebuilt; slots are reused.
 #[test]
 fn values_of_a_map_have_places() {
     everywhere(|world| {
@@ -196,7 +193,6 @@ fn damaged_collections_are_errors_or_wrong_values() {
             space.vec_push(&id, list, number).unwrap();
             space.map_insert(&id, map, number, number).unwrap();
         }
-        // Blocks of the same sizes beside those of the collections.
         let witnesses = [32, 64, 32].map(|count| space.create_slice(&id, &vec![7_u64; count * 3]).unwrap());
         let whole = (*space.get(&id, list).unwrap(), *space.get(&id, map).unwrap());
         let values = [0, 1, 2, 3, 7, 64, 4096, 1 << 20, 1 << 40, u64::MAX / 8, u64::MAX, random.u64(..)];
@@ -224,7 +220,6 @@ fn damaged_collections_are_errors_or_wrong_values() {
             );
             space.free(&id, witness).unwrap();
         }
-        // The blocks that it led to are given up; the former tables are freed.
         *space.get_mut(&id, list).unwrap() = whole.0;
         *space.get_mut(&id, map).unwrap() = whole.1;
         let _ = space.vec_truncate(&id, list, 0);

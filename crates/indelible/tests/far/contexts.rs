@@ -1,5 +1,3 @@
-//! Pointers in security contexts.
-
 use crate::graph::{Node, another, made};
 use crate::support::everywhere;
 use indelible::{ErrorKind, Far, Rights, SecurityContext, Space};

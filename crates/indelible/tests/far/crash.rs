@@ -1,6 +1,3 @@
-//! Power cuts and kills while entries and pointers are stored: no pointer exists without its entry,
-//! and entries keep their meaning.
-
 use crate::entries::{by_id, by_name};
 use crate::rounds::Rounds;
 use crate::support::{Ground, World};
@@ -85,7 +82,6 @@ fn killed_while_pointers_are_stored_each_has_its_entry() {
     PROGRAM.survive_kills(&world, "crash::work", &mut Seeded::new(5), [10, 20], 20);
 }
 
-/// Explicit tracking makes only marked stores durable.
 #[test]
 pub fn with_explicit_tracking_entries_are_durable() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

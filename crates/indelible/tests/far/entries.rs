@@ -1,5 +1,3 @@
-//! The table of other objects in a heap.
-
 use crate::graph::{Node, free, made};
 use crate::references::two_types;
 use crate::support::{Ground, World, everywhere, psynced_whole};
@@ -177,8 +175,6 @@ fn names_have_bounds() {
     }
 }
 
-/// Unneeded entries go, and their numbers are reused. With possibly invisible pointers, nothing
-/// happens.
 #[test]
 pub fn compact_takes_the_entries_that_no_pointer_needs() {
     everywhere(|world| {
@@ -198,7 +194,6 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
         assert_eq!(before, [0, 1, 2]);
         let again = space.far(&ids[0], &ids[1], Far::<Node>::own(4096).unwrap(), Rights::WRITE).unwrap();
         assert_eq!(again.index(), unused.index());
-        // An unreachable block may contain pointers.
         space.create(&ids[0], Node::new(9, again)).unwrap();
         let refused = space.compact(&ids[0]).unwrap_err();
         assert!(
@@ -210,7 +205,6 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
     });
 }
 
-/// Only the first of a block's values is pointed at: the others have entries, too.
 #[test]
 pub fn compact_keeps_the_entries_of_arrays() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -233,7 +227,6 @@ pub fn compact_keeps_the_entries_of_arrays() {
     assert_eq!(heap.audit().unwrap().leaks, []);
 }
 
-/// A block pointed at as two numbers, and as a number and a pointer.
 #[test]
 pub fn compact_keeps_the_entries_of_a_second_type() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

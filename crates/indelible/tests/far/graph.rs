@@ -1,5 +1,3 @@
-//! Graphs of nodes in several objects and pools.
-
 use crate::support::{Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Far, FarEntry, FarTarget, Persist, Plain, Pool, Rights, Space};
 use indelible_testing::Seeded;
@@ -30,7 +28,6 @@ pub fn another(world: &World, name: &str) -> Pool {
     world.options().format(world.dir().join(name), 64 << 20).unwrap()
 }
 
-/// Creates these objects in the pools in turn, and a space that has them for writing.
 pub fn made(pools: &[&Pool], names: &[&str]) -> (Space, Vec<Id>) {
     let mut space = Space::new();
     pools.iter().for_each(|pool| space.add(pool));
@@ -42,8 +39,6 @@ pub fn made(pools: &[&Pool], names: &[&str]) -> (Space, Vec<Id>) {
     (space, ids)
 }
 
-/// A list whose nodes lie in the objects in turn; its first is the root `first` of the first
-/// object.
 pub fn list(space: &mut Space, ids: &[Id], count: u64) {
     let mut next: Option<(usize, Far<Node>)> = None;
     for value in (1..=count).rev() {
@@ -301,7 +296,6 @@ fn s2_28_a_handle_gives_what_a_pointer_gives() {
     assert_eq!(space.home(&[9; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
 }
 
-/// A space caches the last requested entry, never a changed or removed one.
 #[test]
 pub fn an_entry_that_is_gone_is_not_handed_out_again() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

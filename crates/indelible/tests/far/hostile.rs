@@ -1,6 +1,3 @@
-//! Foreign bytes in the table of other objects: errors and findings, and no undetected wrong
-//! answers.
-
 use crate::entries::{by_id, by_name};
 use crate::graph::free;
 use crate::support::{Ground, World};

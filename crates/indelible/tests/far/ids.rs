@@ -1,5 +1,3 @@
-//! Objects by ID, under any name.
-
 use crate::graph::made;
 use crate::support::{Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Far, Rights, Tracking};

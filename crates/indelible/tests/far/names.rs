@@ -1,5 +1,3 @@
-//! Late binding: entries with names.
-
 use crate::entries::by_name;
 use crate::graph::{Node, another, free, made};
 use crate::support::{Ground, World};
@@ -48,7 +46,6 @@ fn s2_11_names_are_bound_when_they_are_followed_and_again_on_request() {
     object(&mut Space::new(), &one, "lib", 3);
     assert_eq!(space.get(&ids[0], by_pool).unwrap().value, 2);
     assert_eq!(space.get(&ids[0], name).unwrap().value, 3);
-    // A resolved name stays, until the program resolves again.
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
     space.resolve_again();
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 2, "as new, and behind it by name");
@@ -77,7 +74,7 @@ fn s2_11_programs_add_resolvers_and_bad_ones_are_errors() {
     });
     space.add_resolver("loop", |_: &[Pool], name: &str| Ok(Some(named("loop", name).target)));
     space.add_resolver("wrong", |pools: &[Pool], _: &str| pools[0].stat("nothing").map(|_| None));
-    space.add_resolver("nobody", |_: &[Pool], _: &str| Ok(Some(FarTarget::Object([9; 16]))));
+    space.add_resolver("broken", |_: &[Pool], _: &str| Ok(Some(FarTarget::Object([9; 16]))));
     let pointer = |space: &mut Space, resolver: &str, name: &str| {
         space.far_by(&ids[0], &named(resolver, name), node).unwrap()
     };
@@ -90,7 +87,7 @@ fn s2_11_programs_add_resolvers_and_bad_ones_are_errors() {
         ("role", "other", ErrorKind::Dangling, "role:other: there is no such object"),
         ("loop", "x", ErrorKind::Dangling, "loop:x: names lead to names more than 8 times"),
         ("wrong", "x", ErrorKind::NotFound, "nothing"),
-        ("nobody", "x", ErrorKind::Dangling, "is in none of the 1 pools"),
+        ("broken", "x", ErrorKind::Dangling, "is in none of the 1 pools"),
         ("unknown", "x", ErrorKind::Dangling, "the space has no resolver \"unknown\""),
         ("pool", "elsewhere:data", ErrorKind::Dangling, "there is no such object"),
     ] {

@@ -1,5 +1,3 @@
-//! Root descriptions reveal a heap's far pointers to typed checks, audits and rebased copies.
-
 use crate::graph::{Node, free, list, made};
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PBox, PVec};
@@ -80,8 +78,6 @@ struct Two {
     numbers_again: Far<Numbers>,
 }
 
-/// A root whose pointers see one block as two types, one of which has this pointer. `first`: the
-/// pointer to it is followed first.
 pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Heap {
     let mut heap = Heap::format(pool.create_attached_with(name, &free(1 << 20)).unwrap()).unwrap();
     let block = heap.calloc(1, size_of::<Link>()).unwrap().as_ptr().cast::<Link>();
@@ -98,7 +94,6 @@ pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Hea
     heap
 }
 
-/// A byte with pointers of two types is checked as both.
 #[test]
 pub fn a_pointer_behind_a_second_type_is_judged() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -163,7 +158,6 @@ fn position_independent_objects_take_no_type_with_addresses() {
         assert_eq!(heap.check(), []);
         heap.psync().unwrap();
         drop(heap);
-        // It had such a root when it was declared independent: the root is not used.
         pool.create("fixed", 1 << 20).unwrap();
         let mut heap = Heap::format(pool.attach("fixed").unwrap()).unwrap();
         heap.root_or_default::<PVec<u64>>("list").unwrap().push(7);

@@ -1,5 +1,3 @@
-//! A space refuses dangling pointers, and finds targets once they exist.
-
 use crate::graph::{Node, another, list, made, values, walked};
 use crate::support::{Ground, World, everywhere};
 use indelible::{ErrorKind, Far, FarEntry, FarTarget, Heap, Rights, Space, Tracking};
@@ -188,7 +186,7 @@ fn an_object_is_in_a_space_once() {
     assert_eq!(space.psync(&ids[0]).unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(space.upgrade(&[3; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
     let other = pool.attach_read("a").unwrap();
-    assert_eq!(space.upgrade(&ids[0]).unwrap_err().kind(), ErrorKind::Held, "somebody else reads it");
+    assert_eq!(space.upgrade(&ids[0]).unwrap_err().kind(), ErrorKind::Held, "another reader has it");
     drop(other);
     space.attach_read(&ids[0]).unwrap();
     space.upgrade(&ids[0]).unwrap();

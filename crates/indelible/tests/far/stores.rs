@@ -1,5 +1,3 @@
-//! Spaces cache results of stores until a psync takes the marks or a block is freed.
-
 use crate::graph::made;
 use crate::support::{Ground, World, everywhere};
 use indelible::{ErrorKind, Far, Space, Tracking};

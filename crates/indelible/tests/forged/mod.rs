@@ -1,4 +1,3 @@
-//! A heap that programs without unsafe code try to corrupt.
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 

@@ -1,5 +1,3 @@
-//! Conversion at open by chains of converters; after a failure the old value is unchanged.
-
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{HeapRef, PBTreeMap, PHashMap, PString, PVec};
@@ -313,7 +311,6 @@ fn names_of_types_tell_versions_apart_as_their_fields_do() {
     }
     let (_dir, mut heap) = made();
     heap.root_or_default::<Shop>("shop").unwrap();
-    // Two versions with one description are one version: the last that the root has.
     let same = |old: &Shop, _: HeapRef<'_>| Ok(Shop { items: old.items + 1 });
     assert_eq!(heap.root_from("shop").convert(same).open().unwrap().items, 0);
     let described = TypeInfo::described("Shop", "Shop:8:8 { items@0:8 u64 } ");

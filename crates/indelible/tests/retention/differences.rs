@@ -1,5 +1,3 @@
-//! Each kind of change of a type, and the error of opening a root with it.
-
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PHashSet, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool};
 
@@ -109,7 +107,6 @@ pub fn s4_03_each_change_of_a_struct_names_its_first_field() {
             difference!(v1::Item, aligned::Item),
             "Item: 12 bytes, alignment 4 here, 16 bytes, alignment 16 there",
         ),
-        // A nested type's own change is reported, not the shifts that it causes.
         (difference!(v1::Line, appended::Line), "Line.from.z is there only"),
         (difference!(v1::Line, widened::Line), "Line.from.y: u32 here, u64 there"),
         (

@@ -1,6 +1,3 @@
-//! Structs that later versions of a program extend in place: three versions in sequence on the same
-//! data.
-
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PBTreeMap, PBox, PHashMap, POption, PString, PVec};
@@ -243,7 +240,6 @@ fn items_in_arrays_options_boxes_maps_and_each_other_are_extended_where_they_are
     let shelf = &mut shop.shelves[0][0];
     *shelf.item.price_mut() += 50;
     assert_eq!((shelf.place(), *shelf.place_mut()), (68, 68));
-    // The table moves to another block; extensions stay at their places.
     let at = std::ptr::from_mut(shop.hashed.get_mut(&7).unwrap().price_mut());
     (100..1000).for_each(|number| drop(shop.hashed.insert(number, item(number))));
     assert_eq!(std::ptr::from_mut(shop.hashed.get_mut(&7).unwrap().price_mut()), at);

@@ -1,5 +1,3 @@
-//! C structs are extended while the heap is cut: a cut has an extension with its link, or neither.
-
 use indelible::raw::{self, ExtensionOf, Permission};
 use indelible::{Error, Pool};
 use indelible_store::Selected;

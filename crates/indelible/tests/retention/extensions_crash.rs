@@ -1,6 +1,3 @@
-//! Power cuts and kills while values are extended: each has a complete extension or none, and no
-//! block is lost.
-
 use crate::extensions::{make, v1, v3};
 use crate::heaps::sound;
 use crate::rounds::Rounds;
@@ -10,7 +7,6 @@ use indelible_testing::{Limits, Seeded};
 
 const ITEMS: u32 = 60;
 const STEP: u32 = 4;
-/// Rounds after which all items are extended; then all are made anew.
 const ROUNDS: u64 = (ITEMS / STEP) as u64;
 
 fn format(world: &World) {

@@ -1,6 +1,3 @@
-//! Generated damage to chains of extensions: every reader gets the right value or an error, and the
-//! heap stays valid.
-
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::made;
 use indelible::collections::RootTypes;
@@ -51,8 +48,6 @@ fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     }
 }
 
-/// A reference to no value is not made: a panic reports the damage. Initial values use panicking
-/// accessors, too.
 fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
@@ -179,7 +174,6 @@ fn ten_thousand_chains_are_damaged() {
     damaged(10_000);
 }
 
-/// Inputs of the fuzz target `chain`: its finds, and random ones.
 #[test]
 pub fn inputs_of_a_fuzzer_are_errors_and_never_a_wrong_value() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/chain");

@@ -1,5 +1,3 @@
-//! The heap's gate makes an extension and its link atomic for cuts.
-
 use crate::heaps::{again, made, sound};
 use indelible::Persist;
 use indelible::collections::PVec;
@@ -18,8 +16,6 @@ struct Item<'h> {
 }
 
 const ITEMS: usize = 300;
-/// Cuts of a complete run, a fifth of them on each change. Without the gate, some would have an
-/// allocation without a link.
 const CUTS: usize = 250;
 
 #[test]

@@ -1,6 +1,3 @@
-//! Generated histories of extensions by address: each version's program works on every other's
-//! random data.
-
 use crate::histories::{Names, Type};
 use crate::record_histories::{Step, encoded, random_record, random_value};
 use indelible::raw::{self, ExtensionOf, Permission};
@@ -42,7 +39,6 @@ type Version = Vec<Known>;
 
 type Chain = Vec<(u64, Vec<u8>)>;
 
-/// Versions that append an extension each; some change one in place, which is forbidden.
 fn versions(rng: &mut Seeded, names: &mut Names) -> Vec<Version> {
     let mut all = vec![Version::new()];
     for _ in 0..rng.u8(2..6) {

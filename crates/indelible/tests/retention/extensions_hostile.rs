@@ -177,7 +177,6 @@ fn damaged(damage: impl Fn(&mut Heap, *mut u64, *mut u64), finding: &str, versio
         assert!(items[0].try_gross_mut().is_err() && items[0].try_extended().is_err());
         drop(items[0].try_gross());
     }
-    // The program of the first version copies and drops it, or leaves it alone.
     let items = heap.root_mut::<v1::Items<'_>>("items").unwrap();
     let copied = catch_unwind(AssertUnwindSafe(|| items[0].clone()));
     drop(copied);

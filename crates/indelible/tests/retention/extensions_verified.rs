@@ -72,7 +72,6 @@ fn chains_that_no_program_makes_are_refused_by_every_version() {
     refused("no value of its type", |at| (at.one[0], at.base + at.one[1] as u64 + 4));
     refused("no value of its type", |at| (at.one[0], 1 << 60));
     refused("no value of its type", |at| (at.one[0], u64::MAX - 7));
-    // To the middle of an extension, whose words are those of none.
     refused("another size", |at| (at.link, at.base + at.one[0] as u64 + 8));
     refused("another size", |at| (at.one[0] + 8, 23));
     refused("another size", |at| (at.one[0] + 8, u64::MAX - 7));

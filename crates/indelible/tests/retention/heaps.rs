@@ -1,5 +1,3 @@
-//! Heaps for the tests, and their invariants after each step.
-
 use indelible::{Heap, Pool};
 use tempfile::TempDir;
 
@@ -18,7 +16,6 @@ pub fn again(dir: &TempDir, heap: Heap) -> Heap {
     Heap::open(pool.attach("o").unwrap()).unwrap()
 }
 
-/// Checks for damage, leaks and undescribed types; returns the used blocks.
 #[track_caller]
 pub fn sound(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);

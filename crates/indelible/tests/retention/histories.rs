@@ -1,6 +1,3 @@
-//! Generated histories of types: each version beside every other, with random data. A root opens
-//! only as its own type; a reset frees exactly the made blocks.
-
 use crate::heaps::made;
 use indelible::retention::Comparison;
 use indelible::{ErrorKind, Heap, TypeInfo};
@@ -126,8 +123,6 @@ impl Type {
         }
     }
 
-    /// Whether values of `self` are values of `other` (`Some(false)`), or would be without appended
-    /// fields and variants (`Some(true)`).
     fn grows_to(&self, other: &Type) -> Option<bool> {
         let grown = match (self, other) {
             (Type::Vector(one), Type::Vector(two)) | (Type::Boxed(one), Type::Boxed(two)) => {
@@ -151,7 +146,6 @@ impl Type {
             }
             _ => return (self == other).then_some(false),
         };
-        // Only additions may change sizes.
         (grown || (self.size(), self.align()) == (other.size(), other.align())).then_some(grown)
     }
 }
@@ -395,7 +389,6 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     }
 }
 
-/// Pairs of versions: the same, grown, different.
 type Counts = [u64; 3];
 
 fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<Change>) {

@@ -169,7 +169,6 @@ fn read(heap: &mut Heap, how: u8, sure: bool) {
 
 thread_local!(static GROUND: RefCell<Option<Ground>> = const { RefCell::new(None) });
 
-/// An input: the use of the heap, then the changes. Restores the heap.
 pub fn run(input: &[u8]) {
     let Some((how, changes)) = input.split_first() else { return };
     GROUND.with_borrow_mut(|ground| {
@@ -181,7 +180,6 @@ pub fn run(input: &[u8]) {
         let clean = heap.check_roots(&types).is_empty();
         let audit = heap.audit().expect("the heap itself is whole");
         assert_eq!(audit.findings.is_empty(), clean, "the same walk, two answers");
-        // Several changes may hand a chain to another value, undetectably.
         read(heap, how >> 2, clean && audit.leaks.is_empty() && changes.len() < 2);
         let clean = heap.check_roots(&types).is_empty();
         match how % 4 {

@@ -1,6 +1,3 @@
-//! Generated histories of records with random data: each version's program opens every other's.
-//! Right values, converted if need be, or the error that names the first difference.
-
 use crate::heaps::made;
 use crate::histories::{Names, Struct, Type, placed, random_number};
 use indelible::{ErrorKind, Heap, TypeInfo};
@@ -182,7 +179,6 @@ fn has_fields(of: &Type) -> bool {
     }
 }
 
-/// Pairs of versions: own, converted, refused.
 type Counts = [u64; 3];
 
 fn found(heap: &mut Heap, ty: &TypeInfo<'_>) -> indelible::Result<Vec<u8>> {
@@ -216,7 +212,6 @@ fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<&
             let mut value = random_value(&versions[from], &mut rng);
             let mut bytes = encoded(&versions[from], &value);
             heap.record("it", &infos[from], &bytes).unwrap();
-            // A change may undo the one before it.
             let own = texts[from] == texts[to];
             match own {
                 true => assert_eq!(found(heap, &infos[to]).unwrap(), bytes, "{case}"),

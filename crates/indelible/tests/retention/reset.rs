@@ -1,5 +1,3 @@
-//! Reset: contents are dropped and reclaimed atomically on request, or refused without a change.
-
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{

@@ -1,5 +1,3 @@
-//! Programs of numbered, durable rounds under power cuts and kills.
-
 use crate::support::{self, World};
 use indelible::Heap;
 use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
@@ -15,8 +13,6 @@ fn opened(world: &World) -> Heap {
 }
 
 impl Rounds {
-    /// Cuts power in `rounds` rounds: each of more than `least` images has the last acknowledged
-    /// round or the next, and continues from it.
     pub fn survive_power_cuts(&self, world: &World, rounds: u64, limits: &Limits, least: u64) {
         let sim = world.sim().unwrap();
         let record = |sim: &SimMedium| {
@@ -44,8 +40,6 @@ impl Rounds {
         assert!(report.distinct > least, "only {} images", report.distinct);
     }
 
-    /// Makes rounds until killed: the ignored test that [`survive_kills`](Rounds::survive_kills)
-    /// starts.
     pub fn work(&self) {
         let Some(path) = std::env::var_os("WORK_POOL") else { return };
         let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
@@ -57,8 +51,6 @@ impl Rounds {
         }
     }
 
-    /// Kills `work` repeatedly, each within `longest` rounds: no acknowledged round is lost, and
-    /// more than `least` were acknowledged.
     pub fn survive_kills(
         &self,
         world: &World,

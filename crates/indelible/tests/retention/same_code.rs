@@ -84,7 +84,6 @@ fn functions(assembly: &str) -> Vec<(String, String)> {
         } else if line.starts_with(".Lfunc_end") {
             inside = false;
         } else if inside && (!line.starts_with('.') || line.ends_with(':')) {
-            // Directives describe source lines and frames. Labels contain their function's number.
             let words: Vec<_> = line.split_whitespace().map(without_function).collect();
             let _ = writeln!(all.last_mut().unwrap().1, "{}", words.join(" "));
         }

@@ -1,5 +1,3 @@
-//! Migration in steps: the old container stays whole until the new one replaces it.
-
 use crate::heaps::{again, made, sound};
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
@@ -51,8 +49,6 @@ fn s4_04_a_migration_goes_on_where_the_last_psync_left_it() {
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(30, 95, false));
     heap.psync().unwrap();
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(60, 95, false));
-    // Without a psync that step did not happen; neither version's program accepts the data as its
-    // own.
     let mut heap = again(&dir, heap);
     sound(&mut heap);
     for error in [

@@ -1,6 +1,3 @@
-//! Seven versions of a program's types, one change apart; each one's data opened as each: right
-//! values or the named error.
-
 use crate::heaps::{made, sound};
 use indelible::collections::{HeapRef, PString, PVec};
 use indelible::retention::Converted;

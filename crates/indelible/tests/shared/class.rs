@@ -1,5 +1,3 @@
-//! The class `shared`: creation, attach, refusals, and the end of memory.
-
 use super::{NAME, Rig, SIZE, at_work, folder, kind};
 use indelible::{Class, CreateOptions, ErrorKind, Pool};
 use indelible_store::table;
@@ -119,7 +117,7 @@ fn memory_that_nobody_will_ask_for_is_collected() {
     let object = rig.attach();
     object.words()[0].store(5, Relaxed);
     rig.pool.delete(NAME, b"").unwrap();
-    assert_eq!(rig.pool.collect(&mut |_, _| {}).unwrap().removed, 0, "somebody has it");
+    assert_eq!(rig.pool.collect(&mut |_, _| {}).unwrap().removed, 0, "a process has it");
     assert_eq!(object.words()[0].load(Relaxed), 5);
     object.check().unwrap();
     drop(object);

@@ -1,5 +1,3 @@
-//! Truncation of the memory's file: errors, no deadly signal.
-
 use super::{Rig, kind};
 use indelible::{ErrorKind, QueueOptions};
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,5 +1,3 @@
-//! Producers and consumers die, at any instruction.
-
 use super::queue::options;
 use super::{Rig, Working, at_work};
 use indelible::{Queue, QueueKind, QueueOptions, SharedObject};
@@ -169,7 +167,6 @@ fn the_next_consumer_goes_on_where_the_dead_one_was() {
                 sent += 1;
             }
             let got: u64 = child.said("GOT").unwrap().parse().unwrap();
-            // Messages that the dead consumer read may repeat; none is left out.
             let again = turn == 0 && (expected.saturating_sub(2)..=expected).contains(&got);
             assert!(again || got == expected, "{got} after {expected}");
             expected = got + 1;

@@ -1,5 +1,3 @@
-//! Logs, and messages that are acknowledged once logged.
-
 use super::queue::options;
 use super::{Rig, kind};
 use indelible::{ErrorKind, Log, LogReader, Pool, PoolOptions, QueueKind, QueueOptions};
@@ -170,7 +168,6 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     let mut producer = queue.producer().unwrap();
     let mut log = rig.pool.open_log("log", b"").unwrap();
     (0..6_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
-    // A death between the psync and the release, which alone changes the queue.
     let object = rig.attach();
     let before: Vec<u64> = object.words().iter().map(|word| word.load(Relaxed)).collect();
     assert_eq!(log.collect(&mut queue.consumer().unwrap(), 2, NOW).unwrap(), 2);
@@ -321,7 +318,6 @@ fn of(number: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (number * 7 + at) as u8).collect()
 }
 
-/// Records of 8 KiB that fit into a pool of 32 MiB with so many following readers.
 fn reached(readers: usize) -> u64 {
     const LEN: usize = 8 << 10;
     let medium = SimMedium::new(32 << 20, SimConfig::default());

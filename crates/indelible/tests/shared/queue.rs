@@ -1,5 +1,3 @@
-//! Queues and streams without deaths.
-
 use super::{Rig, SIZE, at_work, kind};
 use indelible::{ErrorKind, Plain, QueueKind, QueueOptions, StreamReader, StreamWriter};
 use indelible_testing::Seeded;
@@ -237,7 +235,7 @@ fn wakes(word: &AtomicU32, mut act: impl FnMut()) {
         match woken {
             Ok(()) => return,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(error) => panic!("nobody woke it: {error}"),
+            Err(error) => panic!("no process woke it: {error}"),
         }
     }
     panic!("it never slept");

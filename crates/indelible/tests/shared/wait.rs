@@ -1,5 +1,3 @@
-//! Words that processes wait for, their descriptors, and lives.
-
 use super::{Rig, at_work, kind};
 use indelible::{ErrorKind, wait_any};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -60,7 +58,7 @@ fn s2_20_the_life_of_a_thread_ends_with_it() {
         assert!(waiting.join().unwrap());
     });
     assert!(object.is_alive(other.number()).unwrap() && object.is_alive(object.life()).unwrap());
-    assert!(object.wait_end(0, None).unwrap(), "nobody has had it");
+    assert!(object.wait_end(0, None).unwrap(), "it had no holder");
 }
 
 #[test]

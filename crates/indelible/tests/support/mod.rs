@@ -43,7 +43,6 @@ pub fn everywhere(test: impl Fn(&World)) {
                 continue;
             }
             for fault_in in [false, true] {
-                // A memory pool is faulted in like a file; once is enough.
                 if fault_in && ground == Ground::Memory {
                     continue;
                 }
@@ -66,7 +65,6 @@ pub fn faults_in() -> bool {
     found.facilities.iter().any(|facility| facility.name == "fault-in" && facility.available == Some(true))
 }
 
-/// On a disk, not on tmpfs.
 fn on_disk() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))
         .or_else(|_| TempDir::new_in("/var/tmp"))

@@ -1,5 +1,3 @@
-//! Lists of blocks in transactional heaps.
-
 use indelible::heap::HeapStats;
 use indelible::{Error, Plain, Pool, Result, Tx, TxCell, TxHeap, TxPtr};
 

@@ -1,5 +1,3 @@
-//! Changes of a view by others.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
 use indelible::{AttachedView, ErrorKind, Rights, SlotMemory, Tracking, View};

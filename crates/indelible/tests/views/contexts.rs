@@ -1,5 +1,3 @@
-//! Security contexts limit the rights that a view requests.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
 use indelible::{

@@ -1,5 +1,3 @@
-//! A view as an object.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{kind, with_view, writing};
 use indelible::{ErrorKind, Rights, Tracking, View};

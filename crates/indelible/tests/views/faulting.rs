@@ -1,6 +1,3 @@
-//! The program gets faults that a view does not answer. Each test runs a part of itself in a
-//! process of its own.
-
 use crate::support::{Ground, World};
 use crate::{hold, with_view, writing};
 use indelible::{AttachedView, ErrorKind, Rights, SecurityContext, SwitchedView, Tracking};
@@ -14,7 +11,6 @@ fn alone(test: &str) -> Output {
         .unwrap()
 }
 
-/// Unbuffered, so that it shows although the process dies.
 fn say(what: &str) {
     use std::io::Write;
     let mut out = std::io::stdout();

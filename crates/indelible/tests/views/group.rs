@@ -1,5 +1,3 @@
-//! Objects attached together.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, hold, with_view, writing};
 use indelible::{AttachedView, SlotMemory, Tracking, View};
@@ -121,8 +119,8 @@ fn an_object_that_cannot_be_had_keeps_no_other_from_the_group() {
     });
 }
 
-/// Psyncs are only in the dead writer's lane. Each durable write of the recovery fails once, and
-/// then the power.
+/// The psyncs are in the dead writer's lane alone. Each durable write of the recovery fails once,
+/// then the power fails.
 #[test]
 fn s2_18_a_group_recovers_what_its_writer_left() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -164,7 +162,6 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
     panic!("the durable writes never end");
 }
 
-/// Power fails at any point of a group's recovery, attach and psync.
 #[test]
 fn s2_18_a_power_cut_leaves_all_objects_of_a_view_as_one_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

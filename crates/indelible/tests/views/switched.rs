@@ -1,5 +1,3 @@
-//! Security contexts of threads: a thread has the rights of the contexts that it is within.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
 use indelible::{
@@ -52,8 +50,6 @@ fn context(pool: &Pool, name: &str, rights: &[(&str, Option<Rights>)]) {
     context.psync().unwrap();
 }
 
-/// Three objects: `reader` allows loads of the first, `writer` stores to it and loads of the
-/// second; none the third.
 fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     let pool = with_view(world, 3, writing());
     context(&pool, "reader", &[("o0", Rights::READ.into())]);
@@ -62,7 +58,6 @@ fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     (pool, view)
 }
 
-/// This thread's access to an address, found by a system call, which has the thread's rights.
 fn access(at: usize) -> Option<Rights> {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(at);
     let mut pipe = [0; 2];
@@ -322,7 +317,6 @@ fn s2_16_more_classes_than_there_are_keys_are_an_error() {
         let world = memory();
         let pool = with_view(&world, 18, writing());
         let all = [NONE, Some(Rights::READ), Some(writing())];
-        // 18 classes: the digits to base 3 of the object's number and 1.
         for (place, name) in ["a", "b", "c"].iter().enumerate() {
             let digit = |object: usize| (object + 1) / 3_usize.pow(place as u32) % 3;
             let rights: Vec<_> = (0..18).map(|object| (format!("o{object}"), all[digit(object)])).collect();
@@ -354,7 +348,6 @@ fn s2_16_more_classes_than_there_are_keys_are_an_error() {
     });
 }
 
-/// Pages mapped later are closed, too.
 #[test]
 pub fn s2_16_pages_that_come_later_are_of_the_class() {
     each_way(|attach| {

@@ -1,5 +1,3 @@
-//! Objects mapped on first use.
-
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, hold, kind, with_view, writing};
 use indelible::{AttachedView, CreateOptions, ErrorKind, Rights, SlotMemory, State, Tracking, View};
@@ -25,7 +23,6 @@ fn s2_07_attaching_a_view_attaches_no_object() {
             assert_eq!((stat.state, stat.holder), (State::Detached, None));
             assert_eq!(view.slots()[number].address as u64, stat.address, "objects keep their addresses");
         }
-        // Two views with the same objects do not conflict; the first use does.
         let second = world.open();
         assert!(second.attach_read("v").is_ok());
     });

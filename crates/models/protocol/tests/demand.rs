@@ -299,7 +299,7 @@ impl State {
             if has.iter().any(|has| *has != there) {
                 self.wrong = Some("a transaction is torn");
             } else if !there && commit.acknowledged {
-                self.wrong = Some("a commit is lost that somebody was told is durable");
+                self.wrong = Some("a commit is lost that a thread was told is durable");
             } else if there && before.iter().any(|(other, there)| other.group == commit.group && !there) {
                 self.wrong = Some("an epoch is no prefix");
             }

@@ -8,7 +8,6 @@
 use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
 
-/// Commits of all writers that may be not durable.
 const BUDGET: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,7 +313,7 @@ impl State {
                 let killed = &mut self.writers[nth];
                 if killed.life == life || broken == Broken::KilledByNumber {
                     if killed.alive && (killed.life != life || rehearsal) {
-                        self.wrong = Some("a process is killed that nobody waits for");
+                        self.wrong = Some("a process is killed that no round waits for");
                     }
                     killed.alive = false;
                     self.killed = true;

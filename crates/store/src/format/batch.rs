@@ -16,27 +16,17 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"BTCH");
 /// First line of a batch.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Header {
-    /// [`MAGIC`].
     pub magic: U32,
-    /// Sections.
     pub sections: U32,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub head_sum: U64,
-    /// XXH3 of the rest, seeded with the pool's seed.
     pub body_sum: U64,
-    /// Generation of the lane.
     pub generation: U64,
-    /// Number in the generation, from 0.
     pub sequence: U64,
-    /// Length in bytes, this header included; whole lines.
     pub len: U64,
-    /// Runs.
     pub runs: U32,
-    /// Lines of data.
     pub lines: U32,
-    /// Durable watermark, at most `sequence`: batches below this number were durable before this
-    /// write began.
     pub durable: U64,
 }
 
@@ -60,32 +50,24 @@ pub const SKIPPABLE: u16 = 1;
 /// A batch's changes of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Section {
-    /// See [`kind`].
     pub kind: U16,
-    /// [`SKIPPABLE`].
     pub flags: U16,
-    /// Runs of this section; sections take runs in order.
     pub runs: U32,
-    /// Offset of the object's entry.
     pub entry: U64,
-    /// The write attach that psynced.
     pub binding: U64,
-    /// `Progress::published` from this batch on.
     pub published: U64,
-    /// `Progress::psyncs` from this batch on.
     pub psyncs: U64,
-    /// `Progress::direct` from this batch on.
     pub direct: U64,
 }
 
 /// Consecutive lines of data and where they go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Run {
-    /// Offset in the pool; a multiple of the line.
     pub target: U64,
-    /// Lines.
     pub lines: U64,
 }
 

@@ -48,106 +48,62 @@ pub const TIES_MAX: u64 = 4096;
 /// One object's slot, without its progress.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Entry {
-    /// [`MAGIC`] or [`FREE_MAGIC`].
     pub magic: U32,
-    /// D, R or W.
     pub state: u8,
-    /// Durability class, `CLASS_*`.
     pub class: u8,
-    /// Retention model; 0: none.
     pub retention: u8,
-    /// Zero.
     pub reserved1: u8,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Random 128-bit identity.
     pub id: [u8; 16],
-    /// Offset of this slot in the pool.
     pub own_offset: U64,
-    /// Requested size in bytes.
     pub size: U64,
-    /// Pages of the extent.
     pub pages: U64,
-    /// `FLAG_*`. On the checksum's line: a repair changes both with one write.
     pub flags: U32,
-    /// Length of `name` in bytes.
     pub name_len: U32,
 
-    /// First page of the primary.
     pub primary: U64,
-    /// Fixed virtual address.
     pub address: U64,
-    /// Bytes of addresses reserved for growth, from `address`.
     pub reserved: U64,
-    /// Number of the present or last write attach, unique in the pool.
     pub binding: U64,
-    /// Lane of that attach, or [`NO_LANE`].
     pub lane: U32,
-    /// Process of the last attach.
     pub pid: U32,
-    /// Boot of the last attach.
     pub boot: [u8; 16],
-    /// Seconds since 1970 at creation.
     pub created: U64,
 
-    /// Verifier of the read key; zero: none.
     pub read_key: [u8; 16],
-    /// Verifier of the write key; zero: none.
     pub write_key: [u8; 16],
-    /// Fingerprint of the data's layout; zero: not stated.
     pub fingerprint: [u8; 16],
-    /// First page of the list of ties' IDs; 0: none.
     pub ties: U64,
-    /// Next free slot, if this one is free.
     pub next_free: U64,
 
-    /// First page of a durable shadow; 0: in DRAM.
     pub shadow: U64,
-    /// Entry of the base; 0: none.
     pub base: U64,
-    /// First page of the bitmap of own pages; 0: none.
     pub overlay: U64,
-    /// Zero.
     pub reserved3: U64,
-    /// First page of the type description; 0: none.
     pub types: U64,
-    /// Boot of a volatile object's contents; zero: not volatile.
     pub volatile_boot: [u8; 16],
-    /// Pages, from the first, that are the base's unless the bitmap differs; 0 without a base.
     pub based: U64,
-    /// Objects with this base.
     pub users: U64,
-    /// Number of ties.
     pub tie_count: U64,
-    /// XXH3 of the object's ID and the list of ties, seeded with the pool's seed.
     pub ties_sum: U64,
-    /// Number of the memory outside the pool with commits that the pool may lack; 0: none.
     pub memory: U64,
-    /// Boot of that memory; zero: none.
     pub memory_boot: [u8; 16],
-    /// Zero.
     pub reserved2: [u8; 80],
-    /// UTF-8, not terminated.
     pub name: [u8; 512],
 }
 
 /// The last two lines of a slot: the only ones that a psync changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Progress {
-    /// Owner of the record; another object's record counts as zero.
     pub id: [u8; 16],
-    /// High-water mark of psynced bytes: the primary is zero beyond it.
     pub published: U64,
-    /// Psyncs completed.
     pub psyncs: U64,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// End of an unpublished direct write, undefined in the primary from `published` on; the next
-    /// attach zeroes that. At most `published`: none.
     pub direct: U64,
-    /// Zero.
     pub reserved: [u8; 80],
 }
 
@@ -160,10 +116,9 @@ impl Default for Progress {
 /// A whole slot.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Slot {
-    /// The entry.
     pub entry: Entry,
-    /// Its last two lines.
     pub progress: Progress,
 }
 

@@ -18,22 +18,15 @@ pub const BODY: u64 = PAGE;
 /// A lane's directory slot. Zeros: no space yet.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Directory {
-    /// [`DIRECTORY_MAGIC`] or 0.
     pub magic: U32,
-    /// Process that acquired the lane last.
     pub pid: U32,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// First byte of the lane.
     pub offset: U64,
-    /// Length in bytes, header page included.
     pub len: U64,
-    /// Generation at the last acquisition.
     pub generation: U64,
-    /// Bindings below this number have nothing left in the lane.
     pub since: U64,
-    /// Boot of that process.
     pub boot: [u8; 16],
 }
 
@@ -73,18 +66,13 @@ pub const GENERATIONS: u64 = u64::MAX / 2;
 /// One copy of a lane's header.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Header {
-    /// [`HEADER_MAGIC`].
     pub magic: U32,
-    /// Zero.
     pub reserved: U32,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Offset of this lane in the pool.
     pub own_offset: U64,
-    /// Generation whose batches count.
     pub generation: U64,
-    /// Zero.
     pub reserved2: [u8; 32],
 }
 

@@ -13,12 +13,10 @@ pub const CAPACITY: usize = (PAGE as usize - 64) / 24;
 /// A key and its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Slot {
-    /// More significant half of the key.
     pub high: U64,
-    /// Less significant half of the key.
     pub low: U64,
-    /// Leaf: the value. Inner node: offset of the child with keys from this one on.
     pub value: U64,
 }
 
@@ -39,20 +37,14 @@ impl Slot {
 /// One page.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Node {
-    /// [`MAGIC`].
     pub magic: U32,
-    /// 0: leaf; else the height above the leaves.
     pub level: U16,
-    /// Slots in use.
     pub count: U16,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Offset of this node in the pool.
     pub own_offset: U64,
-    /// Zero.
     pub reserved: [u8; 40],
-    /// Sorted by key; unused slots are zero.
     pub slots: [Slot; CAPACITY],
 }
 

@@ -15,7 +15,6 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum TreeId {
-    /// (name hash, entry offset) → entry offset.
     Names = 0,
     /// (first half, second half of the ID) → entry offset.
     Ids = 1,
@@ -42,28 +41,22 @@ pub const TREES: [TreeId; 6] = [
 /// Root of a tree.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct TreeRoot {
-    /// Byte offset of the root node; 0: the tree is empty.
     pub node: U64,
-    /// Keys in the tree.
     pub count: U64,
-    /// Levels, 0 when empty.
     pub height: U32,
-    /// Zero.
     pub reserved: U32,
 }
 
 /// Newest batch of the table's lane that was applied, hence durable. The record itself may be lost.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Applied {
-    /// Generation of the lane.
     pub generation: U64,
-    /// Batches of the generation.
     pub batches: U64,
-    /// XXH3 of the struct with this field zero.
     pub checksum: U64,
-    /// Zero.
     pub reserved: U64,
 }
 
@@ -88,36 +81,22 @@ impl Applied {
 /// The page's used part.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Root {
-    /// [`MAGIC`].
     pub magic: U32,
-    /// Boots that wrote to the pool.
     pub boots: U32,
-    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// Objects in the pool.
     pub objects: U64,
-    /// Number of the next write attach.
     pub next_binding: U64,
-    /// Boot of the last write attach.
     pub boot: [u8; 16],
-    /// First byte never allocated: zeros from here on.
     pub virgin: U64,
-    /// Free pages.
     pub free_pages: U64,
-    /// First free table page, linked by the first eight bytes; 0: none.
     pub free_page: U64,
-    /// Pages in that list.
     pub free_page_count: U64,
-    /// Offset of the next unused table page of the chunk.
     pub chunk_next: U64,
-    /// End of the chunk.
     pub chunk_end: U64,
-    /// First free entry slot; 0: none.
     pub free_slot: U64,
-    /// Length of the pool in bytes; 0: the superblock's.
     pub length: U64,
-    /// The trees, by [`TreeId`].
     pub trees: [TreeRoot; 6],
 }
 

@@ -53,106 +53,73 @@ pub const MOST: u64 = 1 << 34;
 /// First line of the key page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Header {
-    /// [`MAGIC`].
     pub magic: U32,
-    /// [`VERSION`].
     pub version: U16,
-    /// [`SUITE`].
     pub suite: U16,
-    /// Bytes per seal: a page.
     pub granule: U32,
-    /// `FLAG_*`.
     pub flags: U32,
-    /// Random, and part of all that is authenticated. Copies of the object share it.
     pub id: [u8; 16],
-    /// Size of the object in bytes.
     pub size: U64,
-    /// Pages of contents.
     pub content: U64,
-    /// Number of key changes.
     pub rotations: U64,
-    /// Zero.
     pub reserved: [u8; 8],
 }
 
 /// ID and name of the sealed object; a line of the key page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Identity {
-    /// ID of the object.
     pub id: [u8; 16],
-    /// The first 24 bytes of SHA-256 of `indelible name 1` and the name.
     pub name: [u8; 24],
-    /// The same of the other name during a rename; else equal to `name`.
     pub other: [u8; 24],
 }
 
 /// A page's seal, a line of its parent. Zeros: the page is zeros, never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Seal {
-    /// Random, new for each seal.
     pub nonce: [u8; 24],
-    /// Tag of Poly1305.
     pub tag: [u8; 16],
-    /// Number of times the page was sealed.
     pub version: U64,
-    /// Signed objects: first half of SHA-256 of the page in the pool; else zero.
     pub hash: [u8; 16],
 }
 
 /// A key slot: the object's key, encrypted by a key derived from a secret.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct KeySlot {
-    /// `SLOT_*`.
     pub kind: U16,
-    /// Zero.
     pub reserved: U16,
-    /// Argon2id: memory in KiB.
     pub memory: U32,
-    /// Argon2id: passes.
     pub passes: U32,
-    /// Argon2id: lanes.
     pub lanes: U32,
-    /// XXH3 of the slot with this field zero, seed 0.
     pub checksum: U64,
-    /// Creation, in seconds since 1970.
     pub created: U64,
-    /// Random salt of the derived key.
     pub salt: [u8; 32],
-    /// Random nonce of `wrapped`.
     pub nonce: [u8; 24],
-    /// The object's key, encrypted.
     pub wrapped: [u8; 32],
-    /// Tag of `wrapped`.
     pub tag: [u8; 16],
-    /// UTF-8, zero-padded.
     pub label: [u8; 56],
-    /// Expiry, in seconds since 1970; zero: never.
     pub expires: U64,
-    /// Zero.
     pub reserved2: [u8; 56],
 }
 
 /// A key slot with a part of another slot's blob.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct BlobSlot {
-    /// [`SLOT_BLOB`].
     pub kind: U16,
-    /// The blob's slot.
     pub owner: U16,
-    /// Bytes of the part.
     pub len: U32,
-    /// Number of the part, from 0.
     pub part: U32,
-    /// Parts of the blob.
     pub parts: U32,
-    /// As in [`KeySlot`].
     pub checksum: U64,
-    /// The bytes, zero-padded.
     pub bytes: [u8; BLOB],
 }
 

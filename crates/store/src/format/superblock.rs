@@ -16,40 +16,24 @@ pub const SLOTS: [u64; 2] = [0, PAGE];
 /// One slot as it lies on the medium.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Superblock {
-    /// [`MAGIC`].
     pub magic: [u8; 8],
-    /// Format version; [`VERSION`] here.
     pub version: U32,
-    /// Mandatory features, `FEATURE_*`.
     pub features: U32,
-    /// The valid slot with the higher value is in force.
     pub sequence: U64,
-    /// XXH3 of the struct with this field zero.
     pub checksum: U64,
-    /// Random identity of the pool.
     pub id: [u8; 16],
-    /// Seed of every other checksum and of the name hash.
     pub seed: U64,
-    /// Length of the pool in bytes.
     pub length: U64,
-    /// First byte of the data region.
     pub data: U64,
-    /// First virtual address of the pool's objects.
     pub window: U64,
-    /// Length of that window in bytes.
     pub window_len: U64,
-    /// Time of format, in seconds since 1970.
     pub created: U64,
-    /// Length of `label` in bytes.
     pub label_len: U32,
-    /// Optional features; none are defined.
     pub optional: U32,
-    /// Name given at format time, UTF-8.
     pub label: [u8; 128],
-    /// Release that formatted or upgraded the pool, UTF-8, zero-padded. In every format since 2.
     pub release: [u8; 16],
-    /// Zero.
     pub reserved: [u8; 8],
 }
 
@@ -89,7 +73,6 @@ impl Superblock {
         if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }
-        // A later format may place the checksum elsewhere.
         if self.version.get() != VERSION {
             return Err(SlotFault::Version(self.version.get()));
         }

@@ -15,11 +15,11 @@ const HIDDEN: u8 = 1;
 /// A superblock slot.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Superblock {
     magic: [u8; 8],
     version: U32,
     features: U32,
-    /// Which of two valid slots is in force: the higher.
     pub sequence: U64,
     checksum: U64,
     id: [u8; 16],
@@ -76,6 +76,7 @@ impl Superblock {
 /// An object's table entry.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Entry {
     magic: U32,
     state: u8,
@@ -113,6 +114,7 @@ const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
 /// An object's progress line.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Progress {
     id: [u8; 16],
     published: U64,
@@ -156,6 +158,7 @@ impl Progress {
 /// A slot of the table.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Slot {
     entry: Entry,
     progress: Progress,
@@ -209,12 +212,12 @@ impl Slot {
 /// The first line of a batch.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
+#[allow(missing_docs, reason = "FORMAT.md explains the fields")]
 pub struct Header {
     magic: U32,
     sections: U32,
     head_sum: U64,
     body_sum: U64,
-    /// Generation of the lane.
     pub generation: U64,
     sequence: U64,
     len: U64,

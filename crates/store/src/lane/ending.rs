@@ -111,7 +111,6 @@ struct Later {
     proves_damage: bool,
 }
 
-/// A batch of these generations in the next `reach` bytes, preferably one that proves damage.
 fn later(
     medium: &dyn Medium,
     seed: u64,

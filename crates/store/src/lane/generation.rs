@@ -108,9 +108,6 @@ impl LaneLog {
     /// | damaged, *g* | checkpoint torn | second, by the barrier before | first |
     ///
     /// The generation skips one, to differ from that of a lane given back.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn take_over(&self, medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
         let copies = Witnesses::read(medium, seed, self.offset, self.len)?.copies;
         let next = |by: u64| LaneLog::at_start(self.offset, self.len, self.generation + by);

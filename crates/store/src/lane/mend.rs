@@ -17,7 +17,6 @@ pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>>
     let (mut log, mut mended) = (*start, Vec::new());
     loop {
         scan(medium, seed, &mut log, &mut |_| Ok(()))?;
-        // Once per place, even on a rotting medium.
         if mended.last() == Some(&log.position()) || !mend_next(medium, seed, &log)? {
             return Ok(mended);
         }

@@ -41,7 +41,6 @@ pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), Rese
     let mut at = offset;
     for hole in unwritten.into_iter().chain(std::iter::once(offset + len..offset + len)) {
         if at < hole.start {
-            // The last page of a sparse object may have no block.
             medium.reserve(at, hole.start - at)?;
             medium.write_durable(at, &vec![0; (hole.start - at) as usize])?;
         }

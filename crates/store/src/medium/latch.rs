@@ -166,7 +166,6 @@ impl Medium for Epoch {
         self.latch.device.unwritten(offset, len)
     }
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        // On memory this may ask the system.
         let _one = (!self.latch.asks_system()).then(|| lock(&self.latch.durable));
         self.change(|device| device.zero(offset, len))
     }

@@ -16,7 +16,6 @@ impl LockTable {
     pub fn holders(&self, byte: u64) -> (Vec<u32>, usize) {
         let seen = self.seen.iter().filter(|(_, bytes)| bytes.contains(&byte));
         let mut pids: Vec<u32> = seen.map(|(pid, _)| *pid).collect();
-        // A process may have several open files, and a forked child shares its parent's lock.
         let locks = pids.len();
         pids.sort_unstable();
         pids.dedup();

@@ -153,7 +153,6 @@ pub trait Medium: Send + Sync {
     /// Makes durable what a read returns, without writers meanwhile. Errors as for
     /// [`write_durable`](Medium::write_durable).
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
-        // A rewrite settles it even after a failed write.
         let (mut at, end) = (offset, offset + len);
         let mut piece = Vec::new();
         while at < end {

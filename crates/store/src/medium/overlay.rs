@@ -135,7 +135,6 @@ impl Medium for Overlay {
     }
 }
 
-/// Locks of an overlay always succeed: its writes are private.
 impl Locks for Overlay {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

@@ -10,7 +10,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const L: usize = LINE as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 
-/// Only written lines keep their former content.
 struct Image {
     /// Lines (bits) to log even if unchanged.
     forced: u64,

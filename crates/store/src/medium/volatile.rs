@@ -70,7 +70,6 @@ impl Medium for VolatileMedium {
     }
 }
 
-/// Only one process reaches it.
 impl Locks for VolatileMedium {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

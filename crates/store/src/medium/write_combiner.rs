@@ -267,7 +267,6 @@ mod tests {
     fn bounded(transfers: Transfers) {
         let medium = VolatileMedium::with_transfers(0, transfers);
         let mut combiner = WriteCombiner::new(&medium);
-        // Repeated lines take no memory.
         for round in 0..100 {
             (0..8).for_each(|page| combiner.put(page * PAGE, &[round; L]));
             assert!(!combiner.is_full() && (combiner.pages.len(), combiner.lines.len()) == (8, 8));

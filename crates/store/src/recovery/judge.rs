@@ -101,9 +101,6 @@ pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Sear
 }
 
 /// Judges the batches behind `start`.
-///
-/// # Errors
-/// As for [`judge`].
 pub(super) fn judge_from(
     view: &LaneView<'_>,
     lane: u32,
@@ -150,7 +147,6 @@ pub(super) fn judge_from(
 
 /// Evidence of psyncs that the lane lacks: the progress line counts only durable batches.
 fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
-    // Recovery rewrites a damaged line.
     let line = object.located.progress(view.seed).ok()?;
     let (counted, found) = (line.psyncs.get(), object.standing.psyncs);
     if counted <= found || Mutant::AppliedIgnored.is_on() {
@@ -197,7 +193,6 @@ impl Met<'_> {
         for run in runs {
             let (mut at, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
             while at < to {
-                // Or in the bitmap behind the extent.
                 let mut ranges = object.located.entry.ranges();
                 match ranges.find(|range| range.contains(&at)) {
                     Some(range) => at = range.end,

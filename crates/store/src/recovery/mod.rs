@@ -56,10 +56,8 @@ pub fn replay(
     mend_lane(medium, seed, directory).map_err(|cause| refused(lane, cause))?;
     let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
     let mut found = judged().map_err(|cause| refused(lane, cause))?;
-    // The directory confirms an empty lane's generation.
     if found.end.sequence > 0 {
         found.end.confirm(medium, seed, found.start.position())?;
-        // A failed write may drop pages.
         found = judged().map_err(|cause| refused(lane, cause))?;
     }
     redo(table, lane, directory, &found, false)
@@ -90,7 +88,6 @@ pub fn replay_beside(
         judged.map_err(|cause| refused(lane, cause))
     };
     let mut judgement = judged(start);
-    // One wrong bit may be its only defect.
     let end = judgement.as_ref().map_or(start, |found| found.end);
     if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
         judgement = judged(start);

@@ -49,7 +49,6 @@ impl Redo<'_> {
         let lost = self.lost(&runs)?;
         match lost.first() {
             None => return Ok(bytes),
-            // Readers would see the zeros.
             Some(pages) if self.seen => return Err(not_kept_beside(pages.start).into()),
             Some(_) => {}
         }

@@ -31,9 +31,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     }
     // A publisher makes the batch before its own durable. Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
-    // The confirmation may drop pages.
     let (mut done, mut newest_root) = (*log, None);
-    // A table lane is too small to fill the combiner.
     let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {
@@ -58,7 +56,6 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
 
 pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8]) -> Result<()> {
     let end = target + bytes.len() as u64;
-    // Superblocks and the table lane are never redone.
     if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
         return Err(StoreError::damaged(Part::Record, target));
     }

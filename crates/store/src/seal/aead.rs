@@ -11,7 +11,6 @@ use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
 use zerocopy::little_endian::U64;
 
-/// Bytes authenticated with each page: role, object and place.
 const PLACE: usize = 48;
 
 pub(super) const PROOF: usize = 40;

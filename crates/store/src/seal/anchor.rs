@@ -203,7 +203,6 @@ mod tests {
             Err(error) => panic!("{error}"),
         };
         assert_eq!(judge(&counted, 5, true), None);
-        // A death between record and counter.
         assert_eq!(judge(&counted, 4, true), None);
         for counter in [0, 3, 6, u64::MAX] {
             assert_eq!(judge(&counted, counter, true), Some(SealError::RecordBehind { record: 5, counter }));

@@ -88,9 +88,6 @@ impl Change {
     }
 
     /// Seals changed nodes up to the root; hands out the changed lines.
-    ///
-    /// # Errors
-    /// As for [`page`](Change::page).
     pub fn finish(&mut self, tree: &mut Tree, read: ReadPage<'_>, put: PutLines<'_>) -> Result<()> {
         let sealer = tree.sealer.clone();
         let (header, shape) = self.header.unwrap_or((tree.header, tree.shape));

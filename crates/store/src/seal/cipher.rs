@@ -15,7 +15,6 @@ pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &
     #[cfg(not(feature = "__engines"))]
     let tag = engine::encrypt(key, nonce, associated, bytes);
     scrub_stack();
-    // Only too long texts fail.
     tag.unwrap_or_default()
 }
 
@@ -214,7 +213,6 @@ mod tests {
         }
     }
 
-    /// Leaves the process's engine alone: other tests use it.
     #[cfg(feature = "__engines")]
     #[test]
     fn other_engines_are_for_benchmarks() {

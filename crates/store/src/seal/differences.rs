@@ -79,9 +79,6 @@ impl States for Verified<'_, '_> {
 
 impl Tree {
     /// The tree of another state of the object, with this key page and a verified top.
-    ///
-    /// # Errors
-    /// As for [`open`](Tree::open).
     pub(crate) fn renewed(&self, page: &KeyPage, read: ReadPage<'_>) -> Result<Tree> {
         Tree::begin(page, self.sealer.clone(), self.signer.as_ref(), read)
     }
@@ -125,9 +122,6 @@ impl<'r> Outline<'r> {
     }
 
     /// Pages sealed since `older`, ascending; `None`: the seal IDs differ.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn changed_since(&mut self, older: &mut Outline<'_>) -> Result<Option<Vec<u64>>> {
         if self.id != older.id {
             return Ok(None);

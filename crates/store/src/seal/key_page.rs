@@ -362,7 +362,7 @@ impl KeyPage {
         let Some(goes) = slots.iter().find(|info| info.slot == slot) else { return bad("is empty") };
         let mut stay = slots.iter().filter(|info| info.slot != slot);
         if !stay.clone().any(|info| !info.damaged && info.kind != SLOT_EMPTY) {
-            return bad("is the last one: nobody could open the object any more");
+            return bad("is the last one: no key would open the object any more");
         }
         if goes.lasts() && !stay.any(SlotInfo::lasts) {
             return bad("is the last one that does not expire: add a key that does not, first");

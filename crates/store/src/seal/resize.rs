@@ -32,9 +32,6 @@ impl Change {
     }
 
     /// Records whether the object has an anchor.
-    ///
-    /// # Errors
-    /// As for [`page`](Change::page).
     pub fn anchor(&mut self, tree: &mut Tree, anchored: bool, read: ReadPage<'_>) -> Result<()> {
         let others = tree.header.flags.get() & !FLAG_ANCHORED;
         let flags = U32::new(others | if anchored { FLAG_ANCHORED } else { 0 });

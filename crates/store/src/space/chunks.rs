@@ -33,7 +33,6 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// A smaller one if free space is fragmented.
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;

@@ -248,7 +248,6 @@ impl TableTransaction<'_> {
         let Some((offset, level)) = self.top(tree) else { return Ok(None) };
         let Some(value) = self.remove_below(offset, level, key)? else { return Ok(None) };
         self.adjust_count(tree, -1);
-        // A root with one child gives way to it.
         let (mut offset, mut level) = (offset, level);
         loop {
             let node: Node = self.pages.read(offset)?;
@@ -281,7 +280,6 @@ impl TableTransaction<'_> {
         let index = child_index(&node, key);
         let child = node.slots[index].value.get();
         let Some(value) = self.remove_below(child, level - 1, key)? else { return Ok(None) };
-        // An emptied node is invalid.
         let child: Node = self.pages.read(child)?;
         if child.len() < SPARSE {
             let left = if index > 0 { index - 1 } else { 0 };

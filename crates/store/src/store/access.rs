@@ -121,7 +121,6 @@ impl Table {
     fn give_back(&self, log: TableLog) {
         let mut turns = lock(&self.turns);
         turns.log = Some(log);
-        // Waking costs a system call even without waiters.
         if turns.waiting > 0 {
             self.given_back.notify_one();
         }
@@ -245,7 +244,6 @@ impl Table {
         let mut held = Held { table: self, state, locked: false };
         lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
         held.locked = true;
-        // Batches may lead beyond the length known before.
         self.device.verify()?;
         Ok(held)
     }
@@ -280,7 +278,6 @@ pub(in crate::store) fn unlocked<R>(
         let after = table_end(device, seed);
         match (&before, &after) {
             (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}
-            // There is no better answer.
             _ => return found,
         }
         if !deadline.pause(std::thread::sleep) {

@@ -91,18 +91,12 @@ impl Store {
     }
 
     /// The pool's length if the medium ends there, without place for a copy of the superblock.
-    ///
-    /// # Errors
-    /// As for [`Store::open`].
     pub fn len_without_spare(medium: &dyn Medium) -> Result<Option<u64>> {
         let superblock = in_force(&superblocks(medium)?, medium.len())?;
         Ok((!has_room(medium, &superblock)).then_some(superblock.length.get()))
     }
 
     /// Both superblock slots, intact or not.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
         superblocks(medium)
     }

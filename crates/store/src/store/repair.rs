@@ -182,7 +182,6 @@ impl Repair {
         Ok(survey)
     }
 
-    /// Returns an error about damage; fails if the medium failed (invariant 5).
     fn damage(&self, error: StoreError) -> Result<StoreError> {
         match error.failure() {
             None => Ok(error),
@@ -241,7 +240,6 @@ impl Repair {
         }
         let mut settled = self.settle_table(&survey, progress)?;
         survey = settled.survey(progress)?;
-        // A mended node may lead to damaged ones.
         for _ in 0..crate::format::root::TREES.len() {
             if !settled.mend(&survey)? {
                 break;
@@ -255,7 +253,6 @@ impl Repair {
         }
         if survey.root.is_some() {
             settled.recover(&survey, rebuilt)?;
-            // A lane given up rewrites no progress lines.
             survey = settled.survey(progress)?;
             settled.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {

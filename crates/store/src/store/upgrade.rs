@@ -66,7 +66,6 @@ impl Store {
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Upgraded> {
-        // A dry run that sees changes fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
         lanes_are_free(&**device)?;
         if dry_run {
@@ -142,7 +141,6 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
         }
     }
     match (old, current, begun) {
-        // Old software may have used the pool.
         (Some(old), _, _) => Ok(Some(Found::Old(old))),
         (None, Some(ended), Some(_)) => Ok(Some(Found::Ended(ended))),
         (None, Some(_), None) => Ok(None),

@@ -63,7 +63,6 @@ impl TableTransaction<'_> {
         let mut entry = base.entry;
         entry.id = id;
         entry.created = U64::new(now);
-        // A base has a number after a merge below it.
         entry.binding = U64::new(0);
         for flag in [FLAG_BASE, FLAG_HIDDEN] {
             entry.set(flag, false);

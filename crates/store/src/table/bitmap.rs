@@ -21,7 +21,6 @@ pub(crate) struct Bitmap {
     pages: Vec<Option<Box<Bits>>>,
 }
 
-/// (offset in the pool, bytes).
 pub(crate) type Writes = Vec<(u64, Vec<u8>)>;
 
 impl Bitmap {
@@ -194,7 +193,6 @@ mod tests {
                 let (first, then) = bitmap.claiming(pages.iter().copied());
                 pages.iter().for_each(|page| bitmap.claim(*page));
                 pool.write(&entry, first);
-                // Bytes that do not count change nothing.
                 let between = Bitmap::read(&entry, |at, bytes| pool.read(at, bytes)).unwrap();
                 assert_eq!(between.own().collect::<BTreeSet<_>>(), expected, "{based} {round}");
                 pool.write(&entry, then);

@@ -95,7 +95,9 @@ impl Class {
                 Some("its words have check words, between which plain loads would find none of its values")
             }
             Some(Class::Transactional | Class::OnDemand) => None,
-            _ => Some("it is neither transactional nor on-demand, and anybody who has it loads and stores"),
+            _ => Some(
+                "it is neither transactional nor on-demand, and any process that has it loads and stores",
+            ),
         };
         match refused {
             Some(why) => Err(ClassError::Unreadable { why }.into()),

@@ -138,9 +138,6 @@ impl Layers {
     }
 
     /// Reads bytes of the object from `offset` on.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn read(&self, medium: &dyn Medium, offset: u64, bytes: &mut [u8]) -> Result<(), MediumError> {
         let end = offset + bytes.len() as u64;
         let mut at = offset;
@@ -170,9 +167,6 @@ fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
 }
 
 /// Reads bytes of an object; `None` as layers: without a base.
-///
-/// # Errors
-/// The medium's.
 pub fn read_pages(
     medium: &dyn Medium,
     object: &Located,
@@ -188,9 +182,6 @@ pub fn read_pages(
 
 impl TableTransaction<'_> {
     /// Reads bytes of an unchanging object, from `offset` on.
-    ///
-    /// # Errors
-    /// As for [`layers`](Self::layers).
     pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let layers = self.layers(object)?;
         Ok(read_pages(self.pages().medium(), object, layers.as_ref(), offset, bytes)?)
@@ -251,9 +242,6 @@ impl TableTransaction<'_> {
     }
 
     /// Bytes of the object's own pages.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn own_bytes(&self, object: &Located) -> Result<u64> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(object.entry.extent_len());

@@ -115,7 +115,6 @@ impl TableTransaction<'_> {
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
         let Some(offset) = self.get(TreeId::Ids, id_key(id))? else { return Ok(None) };
         let found = self.entry(offset)?;
-        // A sealed object's root is compared.
         if found.entry.id == *id { Ok(Some(found)) } else { Err(StoreError::damaged(Part::Entry, offset)) }
     }
 

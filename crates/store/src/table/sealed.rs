@@ -9,9 +9,6 @@ use zerocopy::{FromZeros, IntoBytes};
 impl TableTransaction<'_> {
     /// Adds a hidden object with room for seals; the caller zeroes it, writes its key page and
     /// reveals it.
-    ///
-    /// # Errors
-    /// As for [`create`](Self::create).
     pub fn create_sealed(
         &mut self,
         name: &str,
@@ -27,9 +24,6 @@ impl TableTransaction<'_> {
 
     /// The unverified seal ID of an unchanging object, shared with its snapshots and copies;
     /// `None`: not sealed.
-    ///
-    /// # Errors
-    /// As for [`layers`](Self::layers).
     pub fn seal_id(&self, object: &Located) -> Result<Option<[u8; 16]>> {
         if !object.is_sealed() {
             return Ok(None);
@@ -40,9 +34,6 @@ impl TableTransaction<'_> {
     }
 
     /// The unverified identity in a detached object's key page, if any.
-    ///
-    /// # Errors
-    /// As for [`layers`](Self::layers).
     pub fn sealed_identity(&self, object: &Located) -> Result<Option<Identity>> {
         if !object.is_sealed() {
             return Ok(None);

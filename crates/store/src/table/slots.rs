@@ -70,7 +70,6 @@ impl TableTransaction<'_> {
             let mut end = start;
             let near = rest.iter().take_while(|offset| {
                 let page = *offset / PAGE * PAGE;
-                // A forged tree names any offset.
                 let is_near = (start..=end).contains(&page) && page - start < READ;
                 let fits = is_near && page < self.pool_len() && !self.pages().has(page);
                 end = if fits { end.max(page + PAGE) } else { end };

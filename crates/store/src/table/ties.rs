@@ -44,7 +44,6 @@ pub fn tied_to(medium: &dyn Medium, seed: u64, entry: &Entry) -> Result<Vec<Id>>
     if !entry.has(FLAG_TIED) {
         return Ok(Vec::new());
     }
-    // Verified entries have no more.
     let mut list = vec![[0; 16]; entry.tie_count.get().min(TIES_MAX) as usize];
     medium.read(entry.ties.get() * PAGE, list.as_flattened_mut())?;
     if checksum(seed, &[&entry.id, list.as_flattened()]) != entry.ties_sum.get() {
@@ -60,9 +59,6 @@ impl TableTransaction<'_> {
 
     /// Whether an object exists that this one is tied to. True if its list is damaged: only a
     /// repair may drop that.
-    ///
-    /// # Errors
-    /// The table's.
     pub fn is_tied(&self, object: &Located) -> Result<bool> {
         if Mutant::TieIgnored.is_on() {
             return Ok(false);
@@ -137,9 +133,6 @@ impl TableTransaction<'_> {
     }
 
     /// Drops an object's list, damaged or cyclic.
-    ///
-    /// # Errors
-    /// The table's.
     pub fn drop_ties(&mut self, object: &mut Located) -> Result<()> {
         self.give_extent(object.entry.ties.get(), object.entry.ties_pages())?;
         object.entry.point_to_ties(0, 0, 0);

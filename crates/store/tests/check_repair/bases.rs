@@ -1,5 +1,3 @@
-//! Check and repair of pools with copies and snapshots.
-
 use super::sample::{assert_clean, bytes_of, check, copy, create, format, open, repair, seed_of, try_repair};
 use super::writers::void_table_lane;
 use indelible_store::error::StoreError;
@@ -16,8 +14,6 @@ use zerocopy::little_endian::U64;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// "a", its copy "b", a snapshot "s" of "b", a copy "c" of that, and "alone", each changed
-/// afterwards.
 fn pool() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     create(&store, "alone", 5000);
@@ -149,7 +145,6 @@ fn forged_bases_are_errors() {
         ("a bitmap that is another's extent", a, Box::new(|entry| entry.overlay = U64::new(80))),
         ("a base that can be written to", s, Box::new(|entry| entry.set(FLAG_BASE, false))),
     ];
-    // A ring needs a member that counts as a base.
     edit(&medium, b, |_| {});
     for (what, slot, forge) in &forgeries {
         let damaged = copy(&medium);

@@ -1,5 +1,3 @@
-//! No false alarms.
-
 use super::sample::{assert_clean, check, config, create, format, open};
 use indelible_store::error::StoreError;
 use indelible_store::store::{FormatOptions, Severity, Store, Window};

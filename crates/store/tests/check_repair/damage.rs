@@ -1,5 +1,3 @@
-//! One wrong bit anywhere in the table.
-
 use super::sample::{Map, assert_holds, check, copy, create, judge, map, open, seed_of, settled, try_repair};
 use indelible_store::format::entry::{PROGRESS, SIZE};
 use indelible_store::format::lane::HEADERS;
@@ -30,9 +28,7 @@ fn lines(medium: &SimMedium) -> Vec<(u64, u64, &'static str)> {
     }
     nodes.iter().for_each(|node| add(*node, PAGE, "node"));
     used.iter().for_each(|slot| add(*slot, SIZE, "entry"));
-    // A free slot's progress line means nothing.
     free.iter().take(12).for_each(|slot| add(*slot, PROGRESS, "free slot"));
-    // Beyond its link, a free table page means nothing.
     free_pages.iter().for_each(|page| add(*page, 8, "free page"));
     all
 }
@@ -58,7 +54,6 @@ fn every_line_of_the_table_is_watched() {
                 "{what}: {actions:#?}"
             );
             let left = check(&damaged);
-            // Stray bytes in a free slot are harmless and stay.
             let harmless = what == "free slot" && left.worst() < Some(Severity::Error);
             assert!(left.findings.is_empty() || harmless, "{what}: {left:#?}\n{actions:#?}");
             assert_holds(&damaged, &expected);
@@ -89,7 +84,6 @@ fn every_batch_of_the_table_lane_is_watched() {
     assert!(batches.len() > 10);
     for (index, at) in batches.into_iter().enumerate() {
         let damaged = copy(&medium);
-        // More than one wrong bit.
         damaged.scribble(at + [0, 70, 40][index % 3]..at + [8, 80, 48][index % 3], 3);
         let report = check(&damaged);
         assert!(

@@ -1,5 +1,3 @@
-//! Attaches to a dead writer's lane when something that they need is unreadable.
-
 use super::sample::{check, copy, create, format, open, same, try_repair};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
@@ -38,14 +36,12 @@ pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     (medium.power_cut(choice).medium(), states)
 }
 
-/// Slot and lane of `name`.
 pub fn slot(medium: &SimMedium, name: &str) -> (u64, u32) {
     let all = objects(&open(medium, 3).unwrap()).unwrap();
     let found = all.iter().find(|object| object.entry.name() == name).unwrap();
     (found.offset, found.entry.lane.get())
 }
 
-/// Offsets of the batches of lane `index`, and the end of the last.
 pub fn batches(medium: &SimMedium, index: u32) -> Vec<u64> {
     let store = open(medium, 3).unwrap();
     let lane = store.lanes().unwrap().into_iter().find(|lane| lane.index == Some(index)).unwrap();
@@ -97,7 +93,6 @@ fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
     let lane = slot(&medium, "a").1;
     assert_eq!(lane, slot(&medium, "b").1);
-    // The table's lane would put the entry right.
     super::writers::void_table_lane(&medium);
     for (name, other) in [("a", "b"), ("b", "a")] {
         let entry = slot(&medium, name).0;
@@ -121,7 +116,6 @@ fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     super::writers::void_table_lane(&medium);
     let image = copy(&medium);
     medium.spoil(b..b + 512);
-    // Redoing the entry would read its sector.
     let error = attach(&medium, "a").unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&format!("lane {lane}")) && text.contains("cannot be read"), "{text}");
@@ -133,7 +127,6 @@ fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
     let (medium, states) = dead(Choice::All);
     let (_, lane) = slot(&medium, "a");
     let second = batches(&medium, lane)[1];
-    // More than one wrong bit.
     let flip = || [80, 81].iter().for_each(|byte| medium.flip(second + byte, 1));
     flip();
     let idle = states[3]["idle"].2.clone();
@@ -191,7 +184,6 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
         psync(&mut a, &[(u64::from(round) * 640, &[round; 200])]).unwrap();
     }
     let (slot, lane) = (a.object().offset, a.object().entry.lane.get());
-    // It dies in a checkpoint, its progress line written.
     medium.fail_at(OpKind::Barrier, 0, Fault::Kill);
     a.checkpoint().unwrap_err();
     medium.clear_faults();
@@ -201,7 +193,6 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     let at = batches(&image, lane);
     let last = at[at.len() - 2];
     assert!(image.len() > slot + PROGRESS);
-    // All of it: no single bit to mend.
     image.scribble(last..*at.last().unwrap(), 3);
     let error = attach(&image, "a").unwrap_err();
     assert!(matches!(error, StoreError::LaneRefused { .. }), "{error}");

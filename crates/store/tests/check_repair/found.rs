@@ -1,5 +1,3 @@
-//! Defects found by fuzzing; the inputs are also in `fuzz/corpus`.
-
 use indelible_store::error::{Part, StoreError};
 use indelible_store::store::Store;
 use indelible_testing::hostile::edit;

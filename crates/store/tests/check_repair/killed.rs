@@ -1,5 +1,3 @@
-//! Repair dies at any store, and the pool is used before the next repair.
-
 use super::dead_lanes::dead;
 use super::rebuild::BEARABLE;
 use super::sample::{Map, check, copy, map, open, same, settled, try_repair};
@@ -154,7 +152,6 @@ fn a_repair_that_dies_gives_no_slot_away_twice() {
     }
 }
 
-/// Offsets of batches in the table's lane.
 pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
     let seed = super::sample::seed_of(medium);
     let mut log = LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();

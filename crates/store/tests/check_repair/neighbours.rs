@@ -1,6 +1,3 @@
-//! Objects on one lane, a power cut, and damage to each in turn: the others lose nothing. Damage to
-//! a lane refuses all its objects.
-
 use super::dead_lanes::batches;
 use super::sample::{check, copy, create, format, map, open, try_repair};
 use super::writers::void_table_lane;
@@ -56,7 +53,6 @@ fn left() -> Vec<Left> {
     let images = medium.power_cut_states(&limits);
     images
         .map(|image| {
-            // The table's lane would put entries right.
             let image = image.medium();
             map(&image);
             void_table_lane(&image);
@@ -156,7 +152,6 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             let start = store.find(victim).unwrap().entry.primary_offset();
             drop(store);
             let before = copy(&damaged);
-            // In a line that every lane redoes, and beside it.
             damaged.spoil(start + 3600..start + 4096);
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");

@@ -1,5 +1,3 @@
-//! Loss of parts of the table.
-
 use super::sample::{
     Map, assert_clean, assert_whole, check, copy, create, format, map, open, repair, same, sample, settled,
     try_repair,
@@ -119,7 +117,6 @@ fn a_full_pool_is_repaired() {
     while store.create(&format!("{count}"), &how).is_ok() {
         count += 1;
     }
-    // The store keeps fewer pages for changes than a new table wants.
     assert!(store.info().unwrap().free < 40 * PAGE && count > 50);
     let expected = snapshot(&store).unwrap();
     drop(store);
@@ -196,7 +193,6 @@ fn a_progress_line_is_written_again() {
     for (what, range) in [("ID", 0..16), ("counts", 16..24), ("checksum", 32..40)] {
         let damaged = copy(&medium);
         let at = map.used[2] + PROGRESS;
-        // One bit would be mended.
         damaged.flip(at + range.start, 1);
         damaged.flip(at + range.end - 1, 7);
         let report = check(&damaged);

@@ -1,5 +1,3 @@
-//! Pools to be damaged, and their expected contents.
-
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::Entry;
 use indelible_store::format::root::TREES;
@@ -69,12 +67,10 @@ pub fn create(store: &Arc<Store>, name: &str, size: u64) {
     writer.detach().unwrap();
 }
 
-/// A copy for another machine.
 pub fn copy(medium: &SimMedium) -> SimMedium {
     medium.power_cut(Choice::All).medium()
 }
 
-/// [`sample`] with a voided table lane.
 pub fn settled(count: usize) -> (SimMedium, Snapshot) {
     let (medium, expected) = sample(count);
     let seed = seed_of(&medium);
@@ -84,7 +80,6 @@ pub fn settled(count: usize) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// An unused pool of `count` objects with a past.
 pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for index in 0..count + 6 {
@@ -107,7 +102,6 @@ pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// Whether the store gives a typed error or the right data.
 pub fn judge(medium: &SimMedium, expected: &Snapshot) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {
@@ -147,7 +141,6 @@ pub fn assert_whole(medium: &SimMedium, expected: &Snapshot) {
     assert_holds(medium, expected);
 }
 
-/// Does not print the bytes.
 pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     if !found.keys().eq(expected.keys()) {
         return Err(format!("{:?} instead of {:?}", found.keys(), expected.keys()));
@@ -171,7 +164,6 @@ pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
 
 pub struct Map {
     pub nodes: Vec<u64>,
-    /// Used slots and free ones.
     pub used: Vec<u64>,
     pub free: Vec<u64>,
     pub free_pages: Vec<u64>,

@@ -1,5 +1,3 @@
-//! The copy of the superblock behind the pool, and cut media.
-
 use super::sample::{assert_clean, assert_holds, check, config, copy, create, open, repair, try_repair};
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::SLOTS;
@@ -101,7 +99,6 @@ fn a_growth_that_is_cut_short_leaves_a_copy() {
 #[test]
 fn a_medium_without_the_copy_or_with_another_table_is_refused() {
     let (medium, _) = made(true);
-    // A copy of another pool's table at the very end: repair names the losses.
     let other = copy(&medium);
     other.extend(6 * MIB).unwrap();
     other.write(TABLE_ROOT, &[1; PAGE as usize]).unwrap();

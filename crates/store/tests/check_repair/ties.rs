@@ -1,5 +1,3 @@
-//! Check and repair of pools with deleted objects and ties.
-
 use super::sample::{assert_clean, check, copy, create, format, open, repair, seed_of, try_repair};
 use super::writers::void_table_lane;
 use indelible_store::error::StoreError;
@@ -165,7 +163,10 @@ fn a_repair_removes_what_was_deleted_once_nothing_ties_it() {
     let dead = medium.power_cut(indelible_testing::Choice::All).medium();
     drop(readers);
     let notes = check(&dead).findings;
-    assert!(notes.iter().any(|note| note.what.contains("deleted, and nobody has it attached")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.what.contains("deleted, and no process has it attached")),
+        "{notes:?}"
+    );
     repair(&dead);
     assert!(assert_clean(&dead).findings.is_empty());
     let after = open(&dead, 6).unwrap();

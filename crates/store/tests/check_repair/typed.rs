@@ -1,6 +1,3 @@
-//! Repair and typed objects: content that repair changes or gives up is not trusted, whenever
-//! repair dies.
-
 use super::dead_lanes::{batches, dead, slot};
 use super::killed::table_batches;
 use super::sample::{check, copy, create, format, map, open, seed_of, settled, try_repair};
@@ -74,7 +71,6 @@ fn die_and(
     for_each_crash(damaged, |medium| drop(repaired(medium)), judge, &LIMITS).unwrap();
 }
 
-/// Typed "a" and "b", psynced together by a dead process, and typed "idle".
 fn typed(choice: Choice) -> (SimMedium, Snapshot) {
     let (medium, states) = dead(choice);
     map(&medium);
@@ -214,7 +210,6 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     let first: Entry = read_struct(&medium, one).unwrap();
     let mut entry: Entry = read_struct(&medium, other).unwrap();
     (entry.primary, entry.pages, entry.size) = (first.primary, first.pages, first.size);
-    // Attached later, so that it stays.
     assert!(entry.binding.get() > first.binding.get());
     medium.write(other, entry.sealed(seed_of(&medium)).as_bytes()).unwrap();
     let left: Vec<_> = names[2..].iter().map(String::as_str).collect();

@@ -1,5 +1,3 @@
-//! Dead writers, and further damage.
-
 use super::sample::{
     assert_whole, bytes_of, check, copy, create, format, map, open, repair, same, try_repair,
 };
@@ -104,7 +102,6 @@ fn psynced_bytes_are_recovered() {
     for (name, damage) in BEARABLE {
         let (medium, expected) = orphaned();
         let recovered = copy(&medium);
-        // The table's lane would put the directory right.
         let seen = map(&recovered);
         assert!(!seen.used.is_empty());
         void_table_lane(&recovered);

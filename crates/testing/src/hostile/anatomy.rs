@@ -37,7 +37,6 @@ pub enum Kind {
     Batch,
 }
 
-/// One structure of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// Kind of the structure.
@@ -97,7 +96,6 @@ pub fn seed(image: &Image) -> u64 {
     read::<Superblock>(image, SLOTS[0]).seed.get()
 }
 
-/// Recomputes the checksums of a structure.
 pub fn seal(image: &Image, seed: u64, structure: Structure) {
     let at = structure.offset;
     match structure.kind {

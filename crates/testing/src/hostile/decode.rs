@@ -39,7 +39,6 @@ pub fn superblock(input: &[u8]) {
     }
 }
 
-/// Decodes the table root and a slot of the lane directory.
 pub fn root(input: &[u8]) {
     let found: Root = made(input);
     for root in [found, found.sealed(SEED)] {
@@ -75,7 +74,6 @@ pub fn node(input: &[u8]) {
     }
 }
 
-/// Decodes an entry with its progress line.
 pub fn entry(input: &[u8]) {
     let found: Entry = made(input);
     for entry in [found, found.sealed(SEED)] {

@@ -24,17 +24,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Wraps an image of whole pages.
-    ///
-    /// # Panics
-    /// `base` is not whole pages.
     #[must_use]
     pub fn new(base: Arc<[u8]>) -> Image {
         assert!((base.len() as u64).is_multiple_of(PAGE), "an image has whole pages");
         Image { base, state: Mutex::default() }
     }
 
-    /// Copies the contents, with fresh counts.
     #[must_use]
     pub fn copy(&self) -> Image {
         let changed = self.state().changed.clone();
@@ -61,7 +56,6 @@ impl Image {
         self.put(byte, &[old[0] ^ 1 << bit]);
     }
 
-    /// Writes made through the medium.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.state().writes

@@ -22,12 +22,9 @@ pub mod whole;
 
 pub use image::Image;
 
-/// A function that a fuzzer drives.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Name of the target and of its corpus.
     pub name: &'static str,
-    /// Panics if a promise is broken.
     pub run: fn(&[u8]),
     /// Inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,

@@ -1,5 +1,3 @@
-//! Real pools to damage: images and contents.
-
 use super::Image;
 use crate::pool::{check_tiling, contents, objects, process, psync, psync_many, recover_all, snapshot};
 use crate::scenario::formatted;
@@ -39,7 +37,6 @@ macro_rules! recipes {
 
 const RECIPES: &[Recipe] = recipes!(blank settled waiting torn many full resizing);
 
-/// A pool to be damaged.
 pub struct Pool {
     /// Name of the pool.
     pub name: &'static str,
@@ -50,7 +47,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A copy of the image to change.
     #[must_use]
     pub fn image(&self) -> Image {
         Image::new(self.image.clone())
@@ -69,9 +65,6 @@ impl Pool {
     }
 
     /// Recovers the objects and compares the store's state with the last psyncs.
-    ///
-    /// # Errors
-    /// The first difference, as text.
     pub fn expect_in(&self, store: &Arc<Store>) -> std::result::Result<(), String> {
         let text = |error: StoreError| error.to_string();
         recover_all(store).map_err(text)?;

@@ -1,11 +1,8 @@
-//! Flips every single bit of a pool.
-
 use super::anatomy::{Kind, structures};
 use super::pool::Pool;
 use super::whole::{Sight, repaired, report, shown};
 use std::collections::BTreeMap;
 
-/// Outcome of a flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// Unnoticed; every object shows the same bytes.
@@ -26,7 +23,6 @@ pub enum Outcome {
     Violation,
 }
 
-/// Regions of a pool, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Region {
     /// In a structure of this kind.
@@ -37,17 +33,12 @@ pub enum Region {
     Rest,
 }
 
-/// A pool before any flip.
 pub struct Regions {
     regions: Vec<(u64, u64, Region)>,
     known: Vec<String>,
 }
 
 impl Regions {
-    /// Computes the regions of a pool.
-    ///
-    /// # Panics
-    /// The sound pool cannot be opened.
     #[must_use]
     pub fn of(pool: &Pool) -> Regions {
         let image = pool.current();
@@ -69,7 +60,6 @@ impl Regions {
         Regions { regions: all, known: known.findings.iter().map(ToString::to_string).collect() }
     }
 
-    /// The region of a byte.
     #[must_use]
     pub fn at(&self, byte: u64) -> Region {
         let next = self.regions.partition_point(|(from, _, _)| *from <= byte);
@@ -80,7 +70,6 @@ impl Regions {
     }
 }
 
-/// Counts of outcomes, by region.
 pub type Counts = BTreeMap<(Region, Outcome), u64>;
 
 /// Flips one bit; returns its outcome and, for a violation, the seen bytes.

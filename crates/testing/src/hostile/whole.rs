@@ -1,5 +1,3 @@
-//! Whole images: check, use, repair.
-
 use super::Image;
 use super::edit::{damaged, forged};
 use super::pool::{History, Pool};
@@ -13,7 +11,6 @@ use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// Reads and changes the table's trees without the rest of the store.
 pub fn table(input: &[u8]) {
     let forged = forged(input);
     let (seed, len) = (super::anatomy::seed(&forged.image), forged.pool.image.len() as u64);
@@ -36,12 +33,10 @@ pub fn table(input: &[u8]) {
     let _ = table.stock_up(false);
 }
 
-/// Checks: ends, and changes nothing.
 pub fn check(input: &[u8]) {
     let _ = report(&forged(input).image);
 }
 
-/// Opens, inspects, recovers and uses the pool.
 pub fn recover(input: &[u8]) {
     let forged = forged(input);
     let Ok(store) = Store::open(Arc::new(forged.image), process(5)) else { return };
@@ -86,16 +81,12 @@ fn inspect(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Repairs: the pool is sound, or its damage named.
 pub fn repair(input: &[u8]) {
     let forged = forged(input);
     let _ = repaired(&forged.image, forged.how & 1 != 0, forged.how & 2 != 0);
 }
 
 /// Repairs an image and compares it with the report.
-///
-/// # Errors
-/// Those of repair.
 ///
 /// # Panics
 /// An error is left that repair did not name.
@@ -155,11 +146,8 @@ pub enum Sight {
     Same,
     /// An earlier state.
     Earlier,
-    /// Bytes of no psync: the first few offsets in the object.
     Other(Vec<u64>),
-    /// An error with a cause.
     Refused,
-    /// The object is said not to exist.
     Missing,
 }
 

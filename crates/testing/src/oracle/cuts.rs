@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 const OBJECTS: [&str; 3] = ["a", "b", "c"];
 const SIZE: u64 = 12_000;
 
-/// A process that makes cuts while its other threads store.
 #[derive(Clone, Copy, Debug)]
 pub struct Cuts {
     /// Storing threads.
@@ -123,9 +122,6 @@ impl Process<'_> {
 
 impl Cuts {
     /// Makes objects in a fresh pool, then cuts. The log begins when the objects exist.
-    ///
-    /// # Errors
-    /// A call of the store failed.
     pub fn run(&self, medium: &SimMedium) -> Result<Made> {
         with_seed(self.seed, || {
             let store = Store::open(Arc::new(medium.handle()), process(1))?;

@@ -20,9 +20,6 @@ const TAILS: u64 = 5;
 
 /// Shows `judge` every `stride`th program in which an operation of a step fails. `judge` tells
 /// whether the failure was met; returns their number.
-///
-/// # Errors
-/// The first error of `judge`, with the program.
 pub fn failing(
     program: &Program,
     seed: u64,
@@ -71,7 +68,6 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let all = Step::Psync { objects: (0..NAMES.len()).collect() };
     let take_over = |process, value| {
         (0..3).flat_map(move |object| {
-            // Without its log, psynced bytes depend on the primary alone.
             [
                 (process, Step::Attach { object }),
                 (process, Step::Store { object, at: AT[object], len: 100, value }),

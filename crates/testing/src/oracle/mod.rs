@@ -66,7 +66,6 @@ use std::fmt;
 /// Processes of a program.
 pub const PROCESSES: usize = 3;
 
-/// Names of a program's objects, by number.
 pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A step of one process; objects are numbers in [`NAMES`].
@@ -180,7 +179,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// The call, without its failure.
     #[must_use]
     pub fn call(&self) -> &Step {
         match self {
@@ -189,14 +187,12 @@ impl Step {
         }
     }
 
-    /// Whether it calls the store.
     #[must_use]
     pub fn can_fail(&self) -> bool {
         !matches!(self, Step::Die | Step::Store { .. } | Step::WritebackFails { .. })
     }
 }
 
-/// Steps in order: (process, step).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program<S = Step>(pub Vec<(usize, S)>);
 

@@ -30,7 +30,6 @@ pub fn starts() -> [Start; 5] {
 }
 
 impl Start {
-    /// The pool, durable, on a medium of this kind.
     #[must_use]
     #[allow(clippy::missing_panics_doc)]
     pub fn pool(self, config: SimConfig) -> CrashImage {

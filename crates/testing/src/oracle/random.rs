@@ -8,7 +8,6 @@ const LENGTHS: [u32; 6] = [1, 8, 64, 200, 3000, 9000];
 const DEADLY: [OpKind; 6] =
     [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve, OpKind::Extend];
 
-/// Makes a program of `len` steps for a pool of this start.
 pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
     let mut model = Model::default();
     if start != Start::Fresh {

@@ -12,20 +12,17 @@ use indelible_store::error::{SealError, StoreError};
 pub struct Promise {
     states: Vec<Snapshot>,
     windows: Vec<Vec<usize>>,
-    /// Steps with calls of the store.
     pub steps: u64,
     /// Deaths of processes.
     pub deaths: u64,
     /// Calls refused as the model said.
     pub refused: u64,
-    /// Steps with a failed operation of the medium.
     pub failures: u64,
     /// Calls with an unknown outcome.
     pub unknown: u64,
 }
 
 impl Promise {
-    /// Returns the states that may be found on an image.
     #[must_use]
     pub fn allowed(&self, image: &CrashImage) -> Vec<&Snapshot> {
         let window = image.last_mark().unwrap_or(0) as usize;
@@ -33,7 +30,6 @@ impl Promise {
     }
 }
 
-/// A violation without a power cut, and its place.
 #[derive(Debug)]
 pub struct Wrong(pub String);
 
@@ -62,9 +58,6 @@ struct Run<'a> {
 
 impl Program {
     /// Runs the program on a pool without attached objects; marks each completed step.
-    ///
-    /// # Errors
-    /// A call whose answer or shown bytes differ from the model's.
     pub fn run(&self, medium: &SimMedium) -> Result<Promise, Wrong> {
         let wrong = |error: StoreError| Wrong(format!("before the first step: {error}"));
         medium.evict_by_itself(true);

@@ -22,7 +22,6 @@ pub enum How {
     Threads,
 }
 
-/// Concurrent programs of one pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Together {
     /// How they run.
@@ -33,7 +32,6 @@ pub struct Together {
     pub steps: usize,
     /// Whether operations fail sometimes.
     pub fails: bool,
-    /// Seed of all decisions, except the order of threads.
     pub seed: u64,
 }
 
@@ -44,7 +42,6 @@ struct Entry {
     states: Vec<State>,
 }
 
-/// The promises of a run at each moment.
 pub struct Shared {
     entries: Vec<Entry>,
     actors: usize,
@@ -57,10 +54,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Checks that an image's content was promised.
-    ///
-    /// # Errors
-    /// The difference.
     pub fn judge(&self, image: &CrashImage, found: &Snapshot) -> Result<(), String> {
         let mut latest: Vec<&[State]> = vec![&[]; self.actors];
         for mark in image.marks() {
@@ -121,9 +114,6 @@ type Verdict = Result<(), String>;
 
 impl Together {
     /// Runs the actors on a fresh pool; the log begins when their objects exist.
-    ///
-    /// # Errors
-    /// A call fails without reason, or shows bytes that were never stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Shared, String> {
         with_seed(self.seed, || self.run_seeded(medium))
     }
@@ -337,7 +327,7 @@ impl Actor<'_> {
         let wrong = difference(&found, &self.states);
         self.states.retain(|state| state.get(main) == Some(&shown));
         if self.states.is_empty() {
-            return Err(format!("the attach shows what nobody stored: {wrong}"));
+            return Err(format!("the attach shows bytes that no process stored: {wrong}"));
         }
         self.promise(&self.states.clone());
         (self.writer, self.shadow) = (Some(writer), shown);

@@ -27,7 +27,6 @@ pub struct Transactions {
     pub steps: usize,
     /// Whether operations fail sometimes.
     pub fails: bool,
-    /// Whether the process dies sometimes.
     pub dies: bool,
     /// Seed of all decisions.
     pub seed: u64,
@@ -40,7 +39,6 @@ struct Moment {
     plain: Vec<Vec<u8>>,
 }
 
-/// The promises of a program at each moment.
 #[derive(Default)]
 pub struct Committed {
     states: Vec<State>,
@@ -54,10 +52,6 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// Checks that an image's content was promised.
-    ///
-    /// # Errors
-    /// The difference.
     pub fn judge(&self, image: &CrashImage, found: &Snapshot) -> Result<(), String> {
         let moment = &self.moments[image.last_mark().unwrap_or(0) as usize];
         let bytes = |name: &str| found.get(name).map(|(_, _, bytes)| bytes.as_slice()).unwrap_or_default();
@@ -101,9 +95,6 @@ type Verdict = Result<(), String>;
 
 impl Transactions {
     /// Runs the program on a pool without objects and marks its promises.
-    ///
-    /// # Errors
-    /// A call fails without reason, is acknowledged wrongly, or shows bytes that were never stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Committed, String> {
         let text = |error: StoreError| format!("before the first step: {error}");
         let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;

@@ -44,7 +44,7 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     beside.other.merge("a").map_err(text)?;
     let plain = beside.other.find("a").map_err(text)?;
     if plain.entry.base.get() != 0 {
-        return Err("it rests on a base that nobody else needs".into());
+        return Err("it rests on a base that no other object needs".into());
     }
     beside.attach()?;
     beside.psync(0, 70, 31, 64).map_err(text)?;

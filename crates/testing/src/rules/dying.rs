@@ -70,7 +70,7 @@ fn last_psyncs(disk: bool, midst: Option<u64>) -> Result<([bool; 2], bool), Stri
     *hooked.dying.lock().unwrap_or_else(PoisonError::into_inner) = Some(dying);
     let reader = other.attach_snapshot("a", KEY).map_err(text)?;
     let psynced = hooked.psynced.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let returned = psynced.ok_or("nobody was held still")?.is_ok();
+    let returned = psynced.ok_or("no process was held still")?.is_ok();
     other.end_snapshot(reader).map_err(text)?;
     let next = open(&medium, 3);
     let mut have = [false; 2];

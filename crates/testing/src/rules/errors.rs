@@ -36,7 +36,6 @@ pub struct WritebackFile {
 }
 
 impl WritebackFile {
-    /// A medium over `sim`, on which nothing fails yet.
     #[must_use]
     pub fn over(sim: &SimMedium) -> Arc<Hooked<WritebackFile>> {
         let (durable, plan, untold) = (AtomicU64::new(0), Mutex::new(None), AtomicBool::new(false));
@@ -44,7 +43,6 @@ impl WritebackFile {
         Hooked::new(sim.clone(), WritebackFile { sim, durable, plan, untold })
     }
 
-    /// Makes the `nth` durable write from now on fail.
     #[allow(clippy::missing_panics_doc)]
     pub fn fail(&self, nth: u64, visible: Visible) {
         *self.plan.lock().unwrap() = Some((self.durable.load(Ordering::Relaxed) + nth, visible));
@@ -79,7 +77,6 @@ impl Hook for WritebackFile {
 /// Contents by name.
 pub type State = BTreeMap<String, Vec<u8>>;
 
-/// Contents of the objects of a pool.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn state(store: &Arc<Store>) -> State {
@@ -87,9 +84,6 @@ pub fn state(store: &Arc<Store>) -> State {
 }
 
 /// Contents that recovery finds after a power cut or a death.
-///
-/// # Errors
-/// The pool cannot be recovered, or its space does not add up.
 pub fn recovered(medium: &SimMedium) -> Result<State, String> {
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(|error| error.to_string())?;
     recover_all(&store).map_err(|error| error.to_string())?;
@@ -204,7 +198,6 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
                 }
             }
             file.untold.store(true, Ordering::Relaxed);
-            // No other process may see the change.
             let result = store.create("more", &of(5000));
             assert!(result.is_err(), "{config:?}, {half}");
             let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
@@ -304,7 +297,7 @@ pub(super) fn a_failed_write_back_is_told_to_one_call() -> Verdict {
         store.create("a", &of(9000)).unwrap();
         sim.evict_by_itself(false);
         sim.fail_writeback(false);
-        store.create("b", &of(100)).err().ok_or("nobody was told")?;
+        store.create("b", &of(100)).err().ok_or("no process was told")?;
         let text = |error: StoreError| format!("{config:?}: told again: {error}");
         let mut a = store.attach_writer("a", KEY).map_err(text)?;
         psync(&mut a, &[(0, &[3; 9000])]).map_err(text)?;

@@ -55,17 +55,13 @@ use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
 
-/// Success, or a description of the violation.
 pub type Verdict = std::result::Result<(), String>;
 
-/// A scenario and the rules that it watches.
 #[derive(Clone, Copy)]
 pub struct RuleTest {
     /// Name of the test.
     pub name: &'static str,
-    /// Mutants that it must notice.
     pub watches: &'static [Mutant],
-    /// Runs it; it may also panic.
     pub run: fn() -> Verdict,
 }
 

@@ -1,5 +1,3 @@
-//! The lane of a dead writer, damaged by a power cut or at rest.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
 use crate::for_each_crash;
 use crate::pool::{Snapshot, psync, psync_many, recover_all, snapshot};
@@ -55,7 +53,6 @@ pub fn void_table_lane(medium: &SimMedium) {
     medium.settle();
 }
 
-/// Psyncs both objects three times.
 pub fn psync_both(_: &SimMedium, [a, b]: &mut [Writer; 2]) {
     for round in 1..4 {
         psync_many(&mut [(a, &[(0, &[round; 300])]), (b, &[(64, &[round; 300])])]).unwrap();
@@ -63,9 +60,6 @@ pub fn psync_both(_: &SimMedium, [a, b]: &mut [Writer; 2]) {
 }
 
 /// Recovers and checks that the promised state is there.
-///
-/// # Errors
-/// The pool is refused, or a promise is lost.
 pub fn found(medium: &SimMedium, promised: &Snapshot) -> Verdict {
     let store = open(medium, 5);
     recover_all(&store).map_err(|error| error.to_string())?;

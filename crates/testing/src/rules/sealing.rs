@@ -1,5 +1,3 @@
-//! Sealed objects.
-
 use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, create, open};
 use crate::for_each_crash;
 use crate::independent::Independent;

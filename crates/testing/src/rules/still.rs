@@ -1,5 +1,3 @@
-//! Objects that one process holds still while another has them attached for writing.
-
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::psync;
 use crate::scenario::formatted;

@@ -1,5 +1,3 @@
-//! Objects of separate lanes in memory that a psync of both brings to one lane.
-
 use super::beside::{Beside, SIZE, keep, text};
 use super::{CONFIG, KEY, Verdict, create};
 use crate::pool::{Edits, psync, psync_many};

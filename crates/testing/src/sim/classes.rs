@@ -42,7 +42,6 @@ pub struct ClassLimits {
     /// Whether unread units are merged. Without, and with `torn` at its maximum, every image is
     /// made.
     pub merge: bool,
-    /// Seed of the ways to tear.
     pub seed: u64,
 }
 
@@ -61,7 +60,6 @@ pub struct ClassReport {
     pub cut_short: u64,
     /// Binary logarithm of the number of legal images at all points.
     pub legal_log2: f64,
-    /// Judged classes, further ways to tear included.
     pub judged: u64,
     /// Classes that stand for more than one image.
     pub merged: u64,

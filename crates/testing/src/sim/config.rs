@@ -27,7 +27,6 @@ impl TearUnit {
     }
 }
 
-/// Content of a discarded range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
     /// The old content.
@@ -40,14 +39,11 @@ pub enum Discard {
     Any,
 }
 
-/// Properties of a medium, fixed when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimConfig {
-    /// Unit at which writes tear.
     pub tear_unit: TearUnit,
     /// A disk behind a page cache, or memory.
     pub disk: bool,
-    /// Content of a discarded range.
     pub discard: Discard,
     /// Sizes of transfers.
     pub transfers: Transfers,

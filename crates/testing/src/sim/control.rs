@@ -33,13 +33,11 @@ impl SimMedium {
         self.lock().at_death = Some(Box::new(look));
     }
 
-    /// Whether the process of this handle died.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.lock().processes.get(&self.holder).is_none_or(|process| process.dead)
     }
 
-    /// The locks this handle holds.
     #[must_use]
     pub fn locks_held(&self) -> Vec<(LockKey, LockMode)> {
         self.lock().locks.held_by(self.holder)
@@ -60,13 +58,11 @@ impl SimMedium {
         self.lock().faults.clear();
     }
 
-    /// Number of begun operations of a kind, of all handles.
     #[must_use]
     pub fn count(&self, kind: OpKind) -> u64 {
         self.lock().faults.count(kind)
     }
 
-    /// Number of planned failures met.
     #[must_use]
     pub fn faults_met(&self) -> u64 {
         self.lock().faults.met()
@@ -78,14 +74,12 @@ impl SimMedium {
         self.lock().log(self.holder, EventKind::Mark(mark), Vec::new());
     }
 
-    /// The log with the events' numbers.
     #[must_use]
     pub fn events(&self) -> Vec<(u64, Event)> {
         let recording = &self.lock().recording;
         (recording.first..).zip(recording.events.iter().cloned()).collect()
     }
 
-    /// Empties the log. Pending writes stay pending.
     pub fn forget_log(&self) {
         let recording = &mut self.lock().recording;
         let next = recording.next();
@@ -95,7 +89,6 @@ impl SimMedium {
         recording.events.clear();
     }
 
-    /// Makes everything durable and empties the log.
     pub fn settle(&self) {
         let mut shared = self.lock();
         let (contents, len) = (shared.volatile.clone(), shared.len);
@@ -170,7 +163,6 @@ impl SimMedium {
         self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));
     }
 
-    /// All bytes that programs see.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(self.lock().len).unwrap_or(usize::MAX)];
@@ -178,7 +170,6 @@ impl SimMedium {
         bytes
     }
 
-    /// A hash of the bytes that programs see.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.lock().volatile.digest()

@@ -32,25 +32,21 @@ pub struct CrashImage {
 }
 
 impl CrashImage {
-    /// The cut of this image.
     #[must_use]
     pub fn cut(&self) -> Cut {
         self.cut.clone()
     }
 
-    /// The marks set before the cut, in order.
     #[must_use]
     pub fn marks(&self) -> &[u64] {
         &self.marks
     }
 
-    /// The last mark set before the cut.
     #[must_use]
     pub fn last_mark(&self) -> Option<u64> {
         self.marks.last().copied()
     }
 
-    /// A hash of the contents alone.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.contents.digest()

@@ -1,12 +1,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// One entry of the log.
 #[derive(Clone)]
 pub struct Event {
     /// Kind of event.
     pub kind: EventKind,
-    /// Handle of the operation; the first of a medium is 0.
     pub holder: u64,
     pub(super) extents: Vec<Extent>,
 }
@@ -18,13 +16,11 @@ pub enum EventKind {
     Write,
     /// A plain write in pieces.
     Stream,
-    /// A durable write became visible.
     WriteDurable,
     /// A range was zeroed.
     Zero,
     /// A range was discarded.
     Discard,
-    /// A durable write returned `Ok`.
     Persisted {
         /// The write's event.
         write: u64,
@@ -33,7 +29,6 @@ pub enum EventKind {
         /// How much.
         len: u64,
     },
-    /// A durable write returned an error.
     PersistFailed {
         /// Offset of the write.
         offset: u64,
@@ -47,7 +42,6 @@ pub enum EventKind {
     },
     /// A barrier returned an error.
     BarrierFailed,
-    /// The system could not write a range back.
     WritebackFailed {
         /// Offset of the range.
         offset: u64,
@@ -58,9 +52,7 @@ pub enum EventKind {
     Evicted,
     /// The medium's new length.
     Extended(u64),
-    /// Bytes were damaged at rest.
     Damage,
-    /// The test's mark: see [`SimMedium::mark`](super::SimMedium::mark).
     Mark(u64),
 }
 

@@ -1,7 +1,6 @@
 use indelible_store::medium::MediumError;
 use std::io;
 
-/// The operations of a medium, to count and to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// `read`

@@ -77,7 +77,6 @@ impl CrashImages {
         images
     }
 
-    /// Points cut at so far.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.points_kept

@@ -50,13 +50,11 @@ impl Turns {
         Arc::new(Turns { state: Mutex::new(state), called })
     }
 
-    /// Turns per thread so far.
     #[must_use]
     pub fn taken(&self) -> Vec<u64> {
         self.lock().taken.clone()
     }
 
-    /// Runs `work` as thread `number`, taking turns with the others.
     pub fn take_part<R>(self: &Arc<Self>, number: usize, work: impl FnOnce() -> R) -> R {
         struct Leave;
         impl Drop for Leave {

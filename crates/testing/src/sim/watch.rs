@@ -1,5 +1,3 @@
-//! Reads of undecided bytes.
-
 use std::sync::Arc;
 
 /// Granularity: no tear unit is smaller.

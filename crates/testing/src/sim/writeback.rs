@@ -33,7 +33,6 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// Whether this handle's next barrier, or its next durable write, must report an error.
     #[must_use]
     pub fn error_due(&self) -> bool {
         let shared = self.lock();
@@ -57,7 +56,6 @@ impl SimMedium {
         self.lock().evict(true);
     }
 
-    /// Replaces the seed of undefined bytes.
     pub fn reseed(&self, seed: u64) {
         self.lock().seed = seed;
     }

@@ -3,7 +3,6 @@ use super::transaction::{Set, Transaction};
 pub(super) const CELLS: usize = 512;
 pub(super) const PAGES: usize = 64;
 
-/// The transaction's own cell, in the first page and each changed one.
 pub(super) fn cell_of(number: usize) -> usize {
     8 + number * 5 % (CELLS - 8)
 }

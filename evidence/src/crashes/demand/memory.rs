@@ -30,7 +30,6 @@ impl Memory {
         all.filter(move |entry| own(&entry.file_name())).map(|entry| entry.path())
     }
 
-    /// Saves the files at a process's first death: later actions have no effect.
     pub(super) fn save(&self) {
         let files = self.files().filter_map(|path| Some((path.clone(), fs::read(path).ok()?))).collect();
         lock(&self.saved).get_or_insert(files);
@@ -58,7 +57,6 @@ impl Memory {
     }
 }
 
-/// Addresses of one program's pool: several programs run at once.
 pub(super) struct Addresses(usize);
 
 const SLOTS: usize = 16;

@@ -32,7 +32,6 @@ impl Has {
             | Step::Pending { object }
             | Step::Detach { object } => own[*object],
             Step::Leave { object, within } => object != within && own[*object] && own[*within],
-            // A living process keeps its memory for half a second.
             Step::Recover => !self.0.iter().flatten().any(|has| *has),
             Step::Resize { object, .. } => !self.somebody(*object),
             Step::Die => own.iter().any(|has| *has),

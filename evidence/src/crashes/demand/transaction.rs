@@ -1,6 +1,5 @@
 use super::LARGE;
 
-/// Bits by number; there is no number 0.
 pub(super) type Set = u128;
 pub(super) const MOST: usize = 120;
 

@@ -213,6 +213,6 @@ mod tests {
         let found = |labels: &[(usize, Label)], events| history.find(labels, events).unwrap();
         assert_eq!(found(&[(0, (first, size)), (1, (0, SIZE))], 0..=returned), Some([grown, 0]));
         assert_eq!(found(&[(0, (first, size))], returned..=returned), None);
-        assert_eq!(found(&[(0, (both, SIZE))], 0..=returned), None, "nobody may see what did not happen");
+        assert_eq!(found(&[(0, (both, SIZE))], 0..=returned), None, "no process may see what did not happen");
     }
 }

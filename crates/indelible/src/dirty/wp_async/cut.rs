@@ -90,7 +90,6 @@ impl<P: ScanPolicy> WpAsync<P> {
     fn sweep(&mut self, found: &mut Vec<PageRange>) -> io::Result<()> {
         (self.protects, self.beside) = (true, true);
         self.protect.clear();
-        // A fault under way may not be counted yet.
         self.quiet_at = None;
         let kept = found.len();
         let swept = self.gather(true, kept, found);

@@ -5,10 +5,8 @@ use crate::dirty::range::{self, PageRange};
 
 #[derive(Default)]
 pub(super) struct NewChunk {
-    /// All its pages; none: no chunk yet.
     pub(super) pages: PageRange,
     pub(super) existing: usize,
-    /// Place of its first dirty run in `pending`.
     pub(super) dirty: usize,
 }
 

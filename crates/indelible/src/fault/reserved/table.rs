@@ -186,7 +186,6 @@ pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
 
 fn ring() -> bool {
     let bell: RawFd = BELL.load(Ordering::SeqCst);
-    // That thread's own fault would wait for itself.
     if bell < 0 || ANSWERS.load(Ordering::SeqCst) == rustix::thread::gettid().as_raw_nonzero().get() {
         return false;
     }

@@ -78,7 +78,7 @@ fn s2_08_a_fault_that_is_not_the_ranges_goes_on() {
     assert_eq!(touched(addr + 1, true), Resolved, "asked for again");
     assert_eq!(answers.asked.load(Ordering::SeqCst), 4);
     drop(touches);
-    assert_eq!(touched(addr, true), Foreign, "nobody's");
+    assert_eq!(touched(addr, true), Foreign, "no owner");
     assert_eq!(answers.asked.load(Ordering::SeqCst), 4);
 }
 

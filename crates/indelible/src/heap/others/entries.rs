@@ -13,8 +13,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(in super::super) struct OtherObjects {
     known: Mutex<Option<Entries>>,
-    /// The leaf of the entry found last: its number plus one, above 40 bits of its page. Leaves do
-    /// not move.
     leaf: AtomicU64,
 }
 

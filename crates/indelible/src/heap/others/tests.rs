@@ -10,7 +10,6 @@ fn by_id(id: u32) -> FarEntry {
     FarEntry { target: FarTarget::Object(u128::from(id).to_be_bytes()), rights: Rights::READ }
 }
 
-/// An attachment's memory is in proportion to repeated objects.
 const OBJECTS: u32 = 1000;
 
 #[test]

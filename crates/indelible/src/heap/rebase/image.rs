@@ -23,7 +23,6 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Zero pages take no memory.
     pub(super) fn new(size: u64) -> Result<Image, MappingError> {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };

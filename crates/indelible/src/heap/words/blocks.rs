@@ -23,7 +23,6 @@ enum Block {
 }
 
 impl WordHeap {
-    /// `align`: at most a page.
     pub(crate) fn allocate(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         match aligned_class(size.max(1), align) {
             Some(class) if size <= SMALL_MAX => self.small(words, class),
@@ -116,7 +115,6 @@ impl WordHeap {
 
     fn new_span(&self, words: &mut impl Words, class: usize) -> Result<u64, Cause> {
         let made = self.hints.count_made(class);
-        // The last wastes more, for a nearly full heap.
         let lengths = [span_pages(class, made), span_pages(class, 0), fewest_pages(class)];
         let page = self.prepare(words, |window| {
             let mut pages = Pages { directory: Directory::open(&window)?, hints: &mut Hints::default() };

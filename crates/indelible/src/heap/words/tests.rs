@@ -1,5 +1,3 @@
-//! The heap by words, without transactions: words anywhere, and wrong hints.
-
 use super::{WordHeap, Words};
 use crate::error::Cause;
 use crate::heap::check::check;

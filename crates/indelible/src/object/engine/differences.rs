@@ -15,7 +15,6 @@ impl Core {
         Ok(self.writer()?.published().div_ceil(PAGE as u64))
     }
 
-    /// The tracker reports these pages again.
     pub(super) fn each_difference(
         &mut self,
         mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,

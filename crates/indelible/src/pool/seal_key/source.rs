@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 pub(super) fn contents(path: &Path) -> Result<Vec<u8>, KeySourceError> {
     let failed = |error| KeySourceError::File { path: path.to_owned(), error };
     let file = File::open(path).map_err(failed)?;
-    // Full capacity: a growing buffer leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(LIMIT));
     file.take(LIMIT as u64).read_to_end(&mut bytes).map_err(failed)?;
     Ok(std::mem::take(&mut bytes))

@@ -1,5 +1,3 @@
-//! The steps of an attach, commit, leave, recovery and sweep.
-
 use super::*;
 
 impl State {

@@ -1,5 +1,3 @@
-//! The steps of an attach, psync, checkpoint and detach, and the judgement of a lane.
-
 use super::*;
 
 impl State {
@@ -91,7 +89,6 @@ impl State {
                 let Some((_, lane)) = self.processes[process].attached else { return };
                 let hold = self.processes[process].holds[lane as usize].as_mut().expect("a lane");
                 let slot = &mut self.lanes[lane as usize].slots[hold.sequence as usize];
-                // An ignored failure leaves it lost.
                 slot.write_back();
                 hold.sequence += 1;
                 self.acknowledged = self.acknowledged.max(value);

@@ -10,7 +10,6 @@ const LANE: u64 = 4 << 20;
 
 fn windows() -> Vec<usize> {
     let shipped = Transfers::SHIPPED.scan();
-    // Too slow for an interpreter.
     if cfg!(miri) { vec![512] } else { vec![512, shipped] }
 }
 

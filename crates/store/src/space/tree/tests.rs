@@ -52,7 +52,6 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..if cfg!(miri) { 30 } else { 3000 })
 }
 
-/// Miri takes a tenth of a second per change.
 const EXTENTS: usize = if cfg!(miri) { 5 } else { 80 };
 
 proptest! {

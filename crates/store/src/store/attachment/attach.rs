@@ -174,9 +174,6 @@ impl Store {
     }
 
     /// [`attach_writer`](Store::attach_writer), of any class, only to change the size.
-    ///
-    /// # Errors
-    /// As for [`attach_writer`](Store::attach_writer).
     pub fn attach_to_resize(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|object| expect_key(object, None))
     }
@@ -281,7 +278,6 @@ impl Store {
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
         let lane = self.choose_lane(table, found, search)?;
         if undefined(table, &object)?.is_some() && self.apply_locks.is_held(lane.index)? {
-            // After the binding a refusal would be too late.
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
@@ -367,9 +363,6 @@ impl Reader {
     }
 
     /// Another reader of the same base and state; `None`: this one follows nothing.
-    ///
-    /// # Errors
-    /// The table cannot be read.
     pub fn again(&self) -> Result<Option<Reader>> {
         let Some(tail) = self.first_tail else { return Ok(None) };
         self.store.view(|table| {
@@ -404,9 +397,6 @@ impl Reader {
 
     /// Whether all reads since the attach saw one psync; asked after the last read in a read-only
     /// store.
-    ///
-    /// # Errors
-    /// The table cannot be read.
     pub fn is_current(&self) -> Result<bool> {
         if self.object_lock.is_some() || Mutant::ReadUnchecked.is_on() {
             return Ok(true);

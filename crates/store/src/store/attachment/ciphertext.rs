@@ -68,7 +68,6 @@ impl Ciphertext {
     }
 }
 
-/// (page, offset in it, bytes).
 pub(super) fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
     std::iter::from_fn(move || {
         let (page, offset) = (at / PAGE, (at % PAGE) as usize);

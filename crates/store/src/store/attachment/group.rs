@@ -74,7 +74,6 @@ impl Store {
                 let expected = Expected::of(&pending);
                 Ok(Ok((pending, expected)))
             }
-            // The lock precedes every change.
             Err(error @ StoreError::Held { passing: false, .. }) => Ok(Err(error)),
             Err(error) => Err(error),
         }

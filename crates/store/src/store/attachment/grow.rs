@@ -247,9 +247,6 @@ impl Writer {
 
     /// [`grow`](Writer::grow) while this process's memory shows the object. An extent that it is
     /// `mapped` from stays until the detach, or until [given up](Writer::give_former_up).
-    ///
-    /// # Errors
-    /// As for [`grow`](Writer::grow).
     pub fn grow_beside(&mut self, size: u64, mapped: bool) -> Result<bool> {
         self.grow_by(size, if mapped { Way::Kept } else { Way::Beside })
     }

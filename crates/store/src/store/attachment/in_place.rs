@@ -37,9 +37,6 @@ impl InPlace {
     }
 
     /// Reads bytes in place; `false`: the object moved.
-    ///
-    /// # Errors
-    /// Those of the medium and the table.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<bool> {
         // Under the lock nothing is freed.
         self.store.view(|table| {

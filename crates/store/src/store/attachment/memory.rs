@@ -20,9 +20,6 @@ use std::sync::Arc;
 
 impl Store {
     /// A random nonzero number for memory that outlives this process.
-    ///
-    /// # Errors
-    /// The system gives no random bytes.
     pub fn memory_number(&self) -> Result<u64> {
         Ok(u64::from_le_bytes(random()?).max(1))
     }
@@ -73,9 +70,6 @@ impl Store {
     }
 
     /// Objects with commits in this memory, of all objects.
-    ///
-    /// # Errors
-    /// The table cannot be read.
     pub fn objects_in(&self, memory: u64) -> Result<Vec<Located>> {
         let entries = self.entries()?;
         self.view(|table| {
@@ -85,9 +79,6 @@ impl Store {
     }
 
     /// Whether an entry names this memory, or is unreadable and may; looks at all objects.
-    ///
-    /// # Errors
-    /// The table cannot be read.
     pub fn may_be_in(&self, memory: u64) -> Result<bool> {
         self.view(|table| {
             let mut found = false;
@@ -107,9 +98,6 @@ impl Store {
     }
 
     /// Numbers of this boot's memory with commits, each once.
-    ///
-    /// # Errors
-    /// The table cannot be read.
     pub fn memories(&self) -> Result<Vec<u64>> {
         let entries = self.entries()?;
         self.view(|table| {

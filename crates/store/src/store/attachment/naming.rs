@@ -54,9 +54,6 @@ impl Writer {
     }
 
     /// Ends an interrupted rename.
-    ///
-    /// # Errors
-    /// Those of [`psync`](Writer::psync).
     pub fn finish_rename(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let begun = sealed.identity().filter(Identity::has_two_names);

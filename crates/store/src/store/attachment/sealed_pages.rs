@@ -166,17 +166,11 @@ impl SealedPages {
     }
 
     /// See [`Tree::counted`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn counted(&self, record: AnchorRecord, value: u64) -> Result<AnchorRecord> {
         lock(&self.seals).tree.counted(record, value)
     }
 
     /// See [`Tree::judge_count`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
         lock(&self.seals).tree.judge_count(record, counter)
     }
@@ -293,17 +287,11 @@ impl SealedPages {
     }
 
     /// Verifies a content page.
-    ///
-    /// # Errors
-    /// As for [`read`](SealedPages::read).
     pub fn verify(&self, page: u64) -> Result<()> {
         self.read(page, &mut PlainPage::new())
     }
 
     /// Reads whole pages from `first` on.
-    ///
-    /// # Errors
-    /// As for [`read`](SealedPages::read).
     pub fn read_all(&self, first: u64, bytes: &mut [u8]) -> Result<()> {
         let (pages, _) = bytes.as_chunks_mut::<{ PAGE as usize }>();
         (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
@@ -382,9 +370,6 @@ impl SealedPages {
     }
 
     /// Takes over the state of `newer`; returns differing contents. `None`: another header.
-    ///
-    /// # Errors
-    /// As for [`read`](SealedPages::read).
     pub(super) fn become_newer(&self, newer: &SealedPages) -> Result<Option<Lines>> {
         let (mut seals, mut to) = (lock(&self.seals), lock(&newer.seals));
         let (tree, to) = (&mut seals.tree, &mut to.tree);

@@ -83,9 +83,6 @@ impl<'w> Psync<'w> {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// Those of [`Writer::psync`].
-    ///
     /// # Panics
     /// If there are not as many changes as writers.
     pub fn stage<'c, 'l>(
@@ -159,9 +156,6 @@ impl Staged<'_, '_> {
     }
 
     /// Makes it durable and applies it.
-    ///
-    /// # Errors
-    /// As for [`Writer::psync`].
     pub fn commit(mut self) -> Result<()> {
         let result = self.publish();
         self.sealed.clear();

@@ -97,9 +97,6 @@ impl StillObject {
     }
 
     /// Reads bytes of the object as last psynced.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(read_pages(&self.copy, &self.object, self.layers.as_ref(), offset, bytes)?)
     }

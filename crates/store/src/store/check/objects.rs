@@ -86,7 +86,7 @@ impl Object {
     pub(in crate::store) fn left_by(&self) -> &'static str {
         match (self.is_base, self.deleted) {
             (true, _) => "a base that nothing rests on",
-            (false, true) => "deleted, and nobody has it attached any more",
+            (false, true) => "deleted, and no process has it attached any more",
             (false, false) => "left by a resize that was cut short",
         }
     }

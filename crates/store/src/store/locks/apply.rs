@@ -273,8 +273,6 @@ pub struct ApplyLock {
 }
 
 impl ApplyLock {
-    /// # Errors
-    /// The medium's.
     pub(in crate::store) fn revise(&self, medium: &dyn Medium) -> Result<()> {
         if Mutant::RevisionKept.is_on() {
             return Ok(());

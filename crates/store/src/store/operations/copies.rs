@@ -65,9 +65,6 @@ impl Store {
     /// Creates an object with the last psync of another, or a snapshot's contents, at the same
     /// addresses; a process attaches one of the two at a time. Keys and read-only are those of
     /// `how`; without keys, `key` if the other object has any.
-    ///
-    /// # Errors
-    /// As for [`snapshot`](Store::snapshot).
     pub fn create_from(
         self: &Arc<Self>,
         name: &str,

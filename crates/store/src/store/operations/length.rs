@@ -76,7 +76,6 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 
-/// If there is a page for it.
 fn spare(medium: &dyn Medium) -> Result<()> {
     let superblock = in_force(&superblocks(medium)?, medium.len())?;
     if is_spared(medium, &superblock) {

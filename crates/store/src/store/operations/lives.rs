@@ -30,9 +30,6 @@ impl Store {
 
 impl Life {
     /// Ties the object `name` to this life, which it outlives.
-    ///
-    /// # Errors
-    /// As for [`Store::tie`].
     pub fn keep(&self, name: &str, key: Key<'_>) -> Result<()> {
         self.store
             .tie_to(name, key, |table| table.find_id(&self.object.entry.id)?.ok_or(StoreError::NotFound))

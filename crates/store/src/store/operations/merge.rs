@@ -49,7 +49,6 @@ impl Pair {
             let lower = table.base(&upper)?;
             chain.push(lower);
             if lower.entry.users.get() != 1 {
-                // Others see it, and all below.
                 break;
             }
             if !lower.entry.has(FLAG_HIDDEN) || table.is_tied(&lower)? || top && live {
@@ -80,7 +79,6 @@ impl Pair {
         }
         let object = table.entry(self.chain[0].offset)?;
         let same = |now: &Located, then: &Located| {
-            // A writer that left would admit readers.
             let of = |entry: &Entry| (entry.id, entry.base, entry.binding, entry.state, entry.pages);
             of(&now.entry) == of(&then.entry)
         };
@@ -129,7 +127,6 @@ impl Pair {
             medium.write(*offset, bytes)?;
         }
         if !first.is_empty() {
-            // Others see the lower one's counting parts.
             medium.barrier()?;
         }
         then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))

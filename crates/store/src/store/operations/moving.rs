@@ -41,9 +41,6 @@ impl Leaving {
     }
 
     /// Reads bytes of its extent, undefined behind the published ones.
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(read_pages(&*self.store.device, &self.object, self.layers.as_ref(), offset, bytes)?)
     }

@@ -45,7 +45,6 @@ impl Store {
         self.update(|table| {
             let object = table.create_hidden(name, id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
-            // Others may remove an unlocked hidden object.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })
@@ -109,7 +108,6 @@ impl Store {
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
-                // Writers have the entry in memory.
                 let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
                 object.entry.set(FLAG_POSITION_INDEPENDENT, is);
                 table.put_entry(&object)

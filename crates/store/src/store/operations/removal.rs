@@ -77,7 +77,6 @@ impl Store {
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
                 if object.is_used_base() || table.is_tied(&object)? {
-                    // It goes with the last of them.
                     table.hide(&mut object)?;
                     return Ok((None, None));
                 }
@@ -159,7 +158,6 @@ impl Store {
         if way_made { create() } else { Err(error) }
     }
 
-    /// Neither attached nor held still.
     fn take_alone(&self, object: &Located) -> Result<ObjectLock> {
         let object_lock = ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?;
         self.expect_not_held(object)?;
@@ -178,7 +176,6 @@ impl Store {
         while let Some(object) = left.take() {
             left = self.update_then(
                 |table| {
-                    // The slot may be another's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
                     if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
                         return Ok(None);
@@ -232,7 +229,6 @@ impl Store {
         let found = read_struct::<Entry>(&epoch, unlocked.offset);
         let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
-            // The next `reap` removes the rest.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
         }
     }

@@ -238,9 +238,6 @@ impl Revived {
     }
 
     /// Reads written bytes within [`extent_len`](Self::extent_len).
-    ///
-    /// # Errors
-    /// The medium's.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(self.store.device.read(self.object.entry.primary_offset() + offset, bytes)?)
     }

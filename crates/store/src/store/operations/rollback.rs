@@ -95,7 +95,6 @@ impl Store {
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
-        // Freed space may still be needed.
         if Mutant::BitmapGivenUp.is_on() {
             table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
         }

@@ -122,7 +122,6 @@ pub(super) fn newest(
         let line = read_struct(&*store.device, object.offset + PROGRESS)?;
         Located { line, ..*object }.progress(store.seed)
     };
-    // A read-only store's table may be older.
     let lines = [now().or_else(|_| now()), table.progress(object)];
     let known = lines.iter().flatten().map(Standing::in_line).chain(in_lane);
     if let Some(newest) = known.max_by_key(|standing| standing.psyncs) {

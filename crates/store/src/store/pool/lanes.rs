@@ -19,7 +19,6 @@ use zerocopy::little_endian::{U32, U64};
 
 /// Psyncs on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
-/// For threads that attach in turn.
 const LANES_KEPT: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -45,7 +44,6 @@ impl Store {
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         self.apply_locks.take_over(index);
         let (medium, revision) = (self.latch.enter(), self.apply_locks.revision(index)?);
-        // Under the table's lock a wait might not end.
         if !self.apply_locks.begin(index)? {
             return Err(self.apply_locks.refused(index));
         }
@@ -150,7 +148,6 @@ impl Store {
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
                     }
-                    // Ends the epoch, and this attach.
                     Err(error @ StoreError::Failed(_)) if !Mutant::RefusedBlocksAll.is_on() => {
                         lock(&self.passed_over).insert(index, found.generation.get());
                         search.is_to_be_repeated = true;

@@ -151,7 +151,6 @@ impl Store {
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
-        // Other processes may wait for them.
         let done = self.table.update_then(change, after).inspect_err(|_| self.forget_failed_lanes());
         done.map_err(|error| self.unless_formatted(error))
     }

@@ -24,7 +24,6 @@ pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) 
 
 pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
     if has_room(medium, superblock) {
-        // An earlier attempt may have failed.
         let mut page = [0; PAGE as usize];
         page[..size_of::<Superblock>()].copy_from_slice(superblock.copy().as_bytes());
         write_fresh(medium, superblock.length.get(), &page)?;

@@ -33,7 +33,6 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
-/// Another process may be writing.
 const LOOKS: usize = 4;
 
 /// Rereads unusable slots: the pool may be growing.

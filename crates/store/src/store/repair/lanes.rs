@@ -27,7 +27,6 @@ impl SettledRepair<'_> {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
-            // The next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -57,7 +56,6 @@ impl SettledRepair<'_> {
             return self.rewrite_headers(offset, copies, generation);
         }
         let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
-        // Writing a header voids the lane.
         self.distrust(bound.iter().map(|object| object.offset))?;
         self.rewrite_headers(offset, copies, generation)?;
         if !bound.is_empty() {

@@ -74,7 +74,6 @@ impl Repair {
             return Ok(());
         };
         let mended = unmarked(mended, at, seed);
-        // Flags and checksum may change together.
         let changed = if at < LINE as usize { 0..LINE as usize } else { at..at + 1 };
         self.medium.write(offset + changed.start as u64, &mended.as_bytes()[changed])?;
         self.did(Part::Entry, offset, Some(mended.name()), format!("one wrong bit put right, in byte {at}"));

@@ -44,7 +44,6 @@ pub(super) fn build(
             }
             node.seal(seed);
             medium.write(offset, node.as_bytes())?;
-            // It takes all keys below its neighbour's.
             above.push((if above.is_empty() { (0, 0) } else { part[0].0 }, offset));
         }
         level += 1;

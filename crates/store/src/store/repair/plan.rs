@@ -64,7 +64,6 @@ impl Repair {
         let claims = objects.iter().flat_map(Object::claims);
         let mut extents: Vec<_> = claims.map(|claim| (claim.first, claim.end - claim.first)).collect();
         extents.sort_unstable();
-        // Objects' bytes may look like slots.
         let is_data = |page: u64| {
             let before = extents.partition_point(|(first, _)| *first <= page);
             before > 0 && page - extents[before - 1].0 < extents[before - 1].1

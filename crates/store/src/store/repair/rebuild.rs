@@ -179,7 +179,6 @@ impl SettledRepair<'_> {
     /// After the new table is in force. Check reports what a death leaves unlisted.
     fn list_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut free: Vec<_> = unused_slots(plan).collect();
-        // The last one listed is used first.
         free.reverse();
         for part in free.chunks(TOGETHER) {
             self.update(|table| part.iter().try_for_each(|slot| table.give_slot(*slot)))?;

@@ -63,7 +63,6 @@ impl Repair {
             None => LaneLog::at_start(offset, len, highest_generation(&*medium, seed, offset, len)? + 1),
         };
         if survey.table.start.is_none() {
-            // Writing a header voids the lane.
             self.doubt(survey, progress)?;
         }
         self.rewrite_headers(offset, survey.table.witnesses.copies, start.generation)?;

@@ -37,7 +37,6 @@ impl Repair {
         Ok(())
     }
 
-    /// Damaged entries cannot be attached.
     fn without_mark(&self, entries: impl IntoIterator<Item = u64>) -> Result<Vec<(u64, Entry)>> {
         let mut changed = Vec::new();
         for offset in entries {

@@ -90,9 +90,6 @@ impl Commits {
     }
 
     /// [`join`](Self::join) that returns the writer with an error.
-    ///
-    /// # Errors
-    /// As for [`join`](Self::join).
     pub fn take_in(&self, writer: Writer) -> std::result::Result<(), (Box<Writer>, StoreError)> {
         if let Err(error) = self.check() {
             return Err((Box::new(writer), error));
@@ -119,9 +116,6 @@ impl Commits {
     }
 
     /// Makes room in the lane for a commit of `lines` lines, wherever they are.
-    ///
-    /// # Errors
-    /// As for [`make_room`](Self::make_room).
     pub fn make_room_for(&self, lines: u64) -> Result<()> {
         let pages = if self.based.load(Ordering::Relaxed) { lines as usize } else { 0 };
         self.make_room(weight(lines as usize, self.objects.load(Ordering::Relaxed), pages))
@@ -299,9 +293,6 @@ impl Commits {
     }
 
     /// Makes all told commits durable.
-    ///
-    /// # Errors
-    /// As for [`wait`](Self::wait).
     pub fn flush(&self) -> Result<()> {
         let last = self.state().queue.last();
         self.wait(last)

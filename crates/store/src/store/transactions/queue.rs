@@ -91,7 +91,6 @@ impl Queue {
         self.told[at] = Some(Told { lines, weight });
     }
 
-    /// `None`: the next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut count, mut used) = (0, 0_u64);
         while let Some(Some(told)) = self.told.get(count) {

@@ -42,7 +42,6 @@ impl OldPool {
         let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
         let mut table = overlay.changed();
         table.retain(|(page, _)| *page >= LANE_DIRECTORY && !lane.contains(page));
-        // Its batches have slots of format 1.
         log.next_generation(medium, seed)?;
         let slots = slots(medium, seed, len)?;
         for offset in &slots {
@@ -53,7 +52,6 @@ impl OldPool {
         for lane in lanes(medium, seed, len)? {
             let (offset, len) = (lane.offset.get(), lane.len.get());
             headers(medium, seed, offset, len)?;
-            // The check refuses a lane of unknown generation.
             if let Ok(log) = LaneLog::read(medium, seed, offset, len, lane.generation.get()) {
                 wrong_bits(medium, seed, &log)?;
             }
