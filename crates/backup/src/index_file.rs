@@ -76,7 +76,8 @@ impl Link {
         let file = File::options().read(true).custom_flags(DIRECT).open(&self.path).ok()?;
         let len = file.metadata().ok()?.len();
         let mut last = [0; size_of::<Hash>()];
-        file.read_exact_at(&mut last, len.checked_sub(last.len() as u64)?).ok()?;
+        let at = len.checked_sub(last.len() as u64)?;
+        file.read_exact_at(&mut last, at).ok()?;
         (last == whole).then_some(Whole { id: self.header.id, len: len.into(), whole })
     }
 }

@@ -308,7 +308,7 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     put(&pool, "a", 0, b"newer");
     let next = made(&pool, &folder);
     assert_eq!(next.base.as_ref(), Some(&full));
-    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, next.path.unwrap());
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, next.path.clone().unwrap());
     // Numbers go on beside a full backup, a damaged chain and removed files.
     fs::remove_file(&files[0]).unwrap();
     let mut torn = fs::read(&full).unwrap();

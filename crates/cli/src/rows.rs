@@ -42,7 +42,8 @@ impl Rows {
     pub fn sort(&mut self) {
         let bytes = &self.bytes;
         let order = |a: &Line, b: &Line| a.rank.cmp(&b.rank).then_with(|| bytes[a.at..].cmp(&bytes[b.at..]));
-        let (first, second) = self.lines.split_at_mut(self.lines.len() / 2);
+        let half = self.lines.len() / 2;
+        let (first, second) = self.lines.split_at_mut(half);
         if first.len() >= FEW {
             scope(|scope| {
                 // The system may refuse a thread.

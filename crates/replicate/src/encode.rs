@@ -37,10 +37,6 @@ impl Builder {
         self.len + self.open.as_ref().map_or(0, |open| open.bytes.len() as u64)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.open.is_none()
-    }
-
     fn push(&mut self, frame: Frame, body: Vec<u8>) {
         self.len += AROUND + body.len() as u64;
         let len = (body.len() as u32).into();

@@ -34,7 +34,7 @@ fn writer(medium: &SimMedium) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(1)).unwrap()
 }
 
-fn create(store: &Store, name: &str) {
+fn create(store: &Arc<Store>, name: &str) {
     store.create(name, &CreateOptions { size: 4096, ..CreateOptions::default() }).unwrap();
 }
 

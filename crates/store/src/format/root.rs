@@ -15,6 +15,7 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum TreeId {
+    /// (name hash, entry offset) → entry offset.
     Names = 0,
     /// (first half, second half of the ID) → entry offset.
     Ids = 1,
