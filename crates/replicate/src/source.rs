@@ -18,7 +18,7 @@ use crate::feed::Feed;
 use crate::format::{PAGE, hex, pages_of};
 use indelible::Pool;
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
+use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_SPARSE, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Followed, InPlace, Lines, SnapshotOf, Store};
 use indelible_store::table::{Class, Key, Located};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,18 +119,37 @@ impl Source {
     }
 
     fn list(&self) -> Result<BTreeMap<Id, Listed>> {
-        let mut all = BTreeMap::new();
+        let (mut found, mut bases) = (Vec::new(), BTreeMap::new());
         self.each(&mut |object, (psyncs, published)| {
+            if object.entry.has(FLAG_BASE) {
+                bases.insert(object.offset, object.entry);
+            }
             let own = object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX);
             let kept =
                 !own && !object.entry.has(FLAG_VOLATILE) && Class::of(&object.entry) != Some(Class::Shared);
             if kept {
-                let mut attributes = Attributes { psyncs, published, ..Attributes::of(&object) };
-                attributes.flags &= !FLAG_OVERLAY;
-                all.insert(object.entry.id, Listed { attributes, place: Place::of(&object.entry) });
+                let attributes = Attributes { psyncs, published, ..Attributes::of(&object) };
+                found.push((object.entry, attributes));
             }
         })?;
-        Ok(all)
+        let listed = |(entry, mut attributes): (Entry, Attributes)| {
+            // An object that rests on a snapshot is sparse. It was as it was shipped, or as the lowest
+            // snapshot.
+            let below = |entry: &Entry| match entry.has(FLAG_OVERLAY) {
+                true => bases.get(&entry.base.get()).copied(),
+                false => None,
+            };
+            let dense = match self.known.get(&entry.id).filter(|_| entry.has(FLAG_OVERLAY)) {
+                Some(known) => known.attributes.flags & FLAG_SPARSE == 0,
+                None => std::iter::successors(Some(entry), below).any(|entry| !entry.has(FLAG_SPARSE)),
+            };
+            if dense {
+                attributes.flags &= !FLAG_SPARSE;
+            }
+            attributes.flags &= !FLAG_OVERLAY;
+            (entry.id, Listed { attributes, place: Place::of(&entry) })
+        };
+        Ok(found.into_iter().map(listed).collect())
     }
 
     /// Follows all lanes; whether no object had a psync.
@@ -291,6 +310,8 @@ impl Source {
         let Some(known) = self.known.get_mut(id) else { return Ok(false) };
         let lines = std::mem::take(&mut known.lines);
         let mut attributes = now.attributes;
+        // In its place it only rises, and lines tell it before the list does.
+        attributes.published = attributes.published.max(known.attributes.published);
         let runs = || lines.iter().flat_map(Lines::iter);
         let end = runs().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0);
         if end > attributes.published.next_multiple_of(PAGE) {

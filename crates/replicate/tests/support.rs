@@ -5,7 +5,7 @@ use indelible_replicate::{
     Bucket, Claim, Clock, Position, ReplicateError, Restored, Shipped, Shipper, StoreAuthority, Trouble,
     restore,
 };
-use indelible_store::format::entry::FLAG_OVERLAY;
+use indelible_store::format::entry::{FLAG_OVERLAY, FLAG_SPARSE};
 use indelible_store::store::Attributes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -222,8 +222,10 @@ pub fn content(pool: &Pool) -> Content {
         let store = pool.store();
         let (object, status) = store.stat(&name).unwrap();
         let mut attributes = Attributes { psyncs: status.psyncs, ..Attributes::of(&object) };
-        // A restored object shares no pages.
-        attributes.flags &= !FLAG_OVERLAY;
+        // A restored object shares no pages, and one that does is sparse.
+        if object.entry.has(FLAG_OVERLAY) {
+            attributes.flags &= !(FLAG_OVERLAY | FLAG_SPARSE);
+        }
         let mut reader = store.attach_still(&name, indelible_store::table::Key(b"")).unwrap();
         let mut bytes = vec![0; attributes.size as usize];
         let (object, layers) = (*reader.object(), reader.take_layers());

@@ -82,9 +82,10 @@ impl Words for ObjectWords<'_, '_> {
     #[inline]
     fn load(&mut self, offset: u64) -> Result<u64, Cause> {
         let from = self.place(offset, 8)?.cast::<u64>();
-        // SAFETY: as in `store_bytes`; the second one is aligned.
         let loaded = match from.is_aligned() {
+            // SAFETY: as in `store_bytes`.
             false => unsafe { self.running.load(from) },
+            // SAFETY: as in `store_bytes`, and aligned.
             true => unsafe { self.running.load_word(from) },
         };
         self.step(loaded)
