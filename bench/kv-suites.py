@@ -2,9 +2,9 @@
 """Runs the test suites of Redis and memcached against the example `kv-server`, and lists what they find.
 
     cargo build --release -p indelible-examples --bin kv-server
-    git clone --branch 7.0.15 https://github.com/redis/redis
-    git clone --branch 1.6.18 https://github.com/memcached/memcached
-    bench/kv-suites.py --redis redis --memcached memcached
+    bench/kv-suites.py --redis FOLDER --memcached FOLDER
+
+The folders have the sources of Redis 7.0.15 and of memcached 1.6.18.
 
 Tests run unmodified, with one exception: memcached's `debugtime` is a wait. Left out are tests with a command that the server
 does not have, tests of a server with options of its own, and those in EXCEPTIONS. Needs tclsh, perl and memcached.
@@ -38,7 +38,7 @@ EXCEPTIONS = {
     "ZRANGE BYLEX": "ranges by name",
     "issue_104.t": "memcached's counts of requests",
 }
-# What a test of memcached says, if it is about more than the protocol.
+# Lines of tests of memcached that are about more than the protocol.
 BEYOND = {
     r"new_memcached\((?!\)|['\"]-m \d+['\"]\))": "options of memcached",
     r"\b(mg|mn|ms|md|me|ma) ": "meta commands",

@@ -140,7 +140,7 @@ fn clients_choose_the_version_of_the_protocol() {
     assert_eq!(server.client().ask("ZSCORE z m"), bulk("1.5"));
 }
 
-/// What Redis's own tests set before they begin.
+/// Redis's own tests set these before they begin.
 #[test]
 fn settings_of_redis_s_memory_have_no_effect() {
     let folder = Ground::Memory.folder();

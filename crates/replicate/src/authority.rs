@@ -201,11 +201,8 @@ impl Authority for StoreAuthority<'_> {
     fn fence(&mut self, epoch: u64) -> Result<Position> {
         let store = self.store();
         let owner = self.held.as_ref().map_or_else(|| "a claimant".to_owned(), |held| held.owner.clone());
-        let mut last = numbers(store, epoch)?.len() as u64;
         // The name listed last may be a boundary.
-        if last > 0 {
-            last -= 1;
-        }
+        let mut last = (numbers(store, epoch)?.len() as u64).saturating_sub(1);
         loop {
             let at = Position { epoch, seq: last + 1 };
             let boundary = Boundary { epoch, seq: at.seq, ended_by: owner.clone() };

@@ -26,7 +26,7 @@ pub(crate) enum Pages<'a> {
     /// All that are not zeros.
     All,
     /// Those that differ from another snapshot, by lines, and those that the replica has otherwise.
-    Changed { older: Content, pages: Vec<Range<u64>>, touched: &'a BTreeSet<u64> },
+    Changed { older: &'a Content, pages: Vec<Range<u64>>, touched: &'a BTreeSet<u64> },
 }
 
 impl Content {

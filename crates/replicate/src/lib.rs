@@ -11,8 +11,7 @@
 //! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `authority`;
 //! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`.
 //!
-//! A moment holds whole psyncs: what one `psync_all` made durable is in one moment
-//! (docs/decisions/0073-replication.md).
+//! A moment holds whole psyncs: what one `psync_all` made durable is in one moment.
 
 #![forbid(unsafe_code)]
 

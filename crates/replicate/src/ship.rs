@@ -62,8 +62,8 @@ impl<'a> Shipper<'a> {
         Ok(Shipper { pool, key, authority, chain, source: None, ended: false })
     }
 
-    /// Ships the changes since the last tick; `None`: there are none. Changes of one `psync_all` are
-    /// in one moment.
+    /// Ships the changes since the last tick; `None`: there are none. Changes of one `psync_all`
+    /// are in one moment.
     ///
     /// # Errors
     /// Those of the pool: the next tick ships the whole pool. Those of [`Authority::publish`]: the

@@ -1,8 +1,8 @@
 //! The objects of a pool as of one moment, and their changes since the last one that was shipped.
 //!
 //! Lines of psyncs come from the writers' lanes (`Store::attach_in_place`), which no writer
-//! notices. An object whose lane cannot tell, because its writer came, went, or changed its size, is
-//! kept as a snapshot, and compared with its snapshot of before.
+//! notices. An object whose lane cannot tell, because its writer came, went, or changed its size,
+//! is kept as a snapshot, and compared with its snapshot of before.
 //!
 //! A moment is proved by two looks: between them each followed object had no psync. Snapshots are
 //! taken in between, as of one moment. After some tries all objects are snapshots.
@@ -343,9 +343,9 @@ impl Source {
         let mut any = before.as_ref().is_none_or(|known| known.attributes != attributes);
         match old {
             Some((known, still)) => {
-                let older = Content::of(&self.store, still, &self.key, &known.attributes)?;
+                let older = &Content::of(&self.store, still, &self.key, &known.attributes)?;
                 let pages = match attributes.is_sealed() {
-                    true => vec![0..content.pages().max(older.pages())],
+                    true => std::iter::once(0..content.pages().max(older.pages())).collect(),
                     false => {
                         let found = self.store.diff(still, &name, Key(&self.key));
                         found.map_err(ReplicateError::object(&object))?.pages

@@ -196,8 +196,10 @@ fn run(seed: u64, steps: usize) -> usize {
             if let Some(shipped) = shipper.tick().unwrap() {
                 moments.push((shipped.position, program.model.clone()));
             }
-            // Nothing is shipped unless something changed.
+            // Nothing is shipped unless something changed, but for what was rolled back: once more.
             if program.random.below(4) == 0 {
+                let again = shipper.tick().unwrap();
+                moments.extend(again.map(|shipped| (shipped.position, program.model.clone())));
                 assert_eq!(shipper.tick().unwrap(), None, "seed {seed}, life {life}, step {step}");
             }
             if let Some((_, last)) = moments.last() {

@@ -188,8 +188,8 @@ impl Database {
         }
     }
 
-    /// A snapshot of the newest psync, in the place of the one that the view has. For want of room a
-    /// connection that only `reads` gets the object, if no writer has it.
+    /// A snapshot of the newest psync, in the place of the one that the view has. For want of room
+    /// a connection that only `reads` gets the object, if no writer has it.
     pub(crate) fn show(&self, view: &mut View, reads: bool) -> Result<()> {
         let keeps_writers_out = std::mem::take(&mut view.keeps_writers_out);
         let kept = view.snapshot.take().filter(|_| !self.read_only && !keeps_writers_out);

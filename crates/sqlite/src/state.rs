@@ -31,7 +31,8 @@ pub(crate) struct View {
     pub(crate) source: Source,
     /// Kept from one transaction to the next.
     pub(crate) snapshot: Option<ReadObject>,
-    /// Whether that is the object itself, for want of room: writers are kept out until it is dropped.
+    /// Whether that is the object itself, for want of room: writers are kept out until it is
+    /// dropped.
     pub(crate) keeps_writers_out: bool,
     pub(crate) commits: u64,
     /// Pages of the object's memory that SQLite has pointers to.

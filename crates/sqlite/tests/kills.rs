@@ -1,5 +1,5 @@
-//! A writer that is killed at any moment beside a reader: what it had acknowledged is there, as whole
-//! transactions.
+//! A writer that is killed at any moment beside a reader: what it had acknowledged is there, as
+//! whole transactions.
 //!
 //! `KILLS=1000` makes it a campaign.
 
@@ -53,7 +53,7 @@ fn writes() {
     }
 }
 
-/// What a reader beside the writer sees: a whole transaction, and none before `least`.
+/// A reader beside the writer sees a whole transaction, and none before `least`.
 fn look(reader: &Connection, least: i64) -> i64 {
     let query = "SELECT n, rows, (SELECT count(*) FROM t) FROM s";
     let state = reader.query_row(query, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]));

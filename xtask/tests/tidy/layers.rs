@@ -125,10 +125,10 @@ const BACKUP: &[&[&str]] = &[
 ];
 
 const SQLITE: &[&[&str]] = &[
-    &["abi", "failure", "memory_file", "undo"],
+    &["abi", "failure", "undo"],
     &["header", "host", "lease"],
     &["plain", "state"],
-    &["database"],
+    &["database", "memory_file"],
     &["tickets"],
     &["together"],
     &["connection"],

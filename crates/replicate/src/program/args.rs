@@ -8,8 +8,8 @@ use std::time::Duration;
 /// Ship a pool's changes to object storage, and restore them
 ///
 /// STORE is `file:///FOLDER`, or `s3://BUCKET/PREFIX` with credentials, region and endpoint of the
-/// environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL. A prefix has
-/// one pool. The server must know `If-None-Match: *`: Amazon S3, MinIO, Ceph and R2 do.
+/// environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL. A prefix
+/// has one pool. The server must know `If-None-Match: *`: Amazon S3, MinIO, Ceph and R2 do.
 #[derive(Debug, Parser)]
 #[command(
     name = "pmo-replicate",

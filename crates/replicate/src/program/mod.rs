@@ -69,7 +69,7 @@ fn fail(error: &ReplicateError, json: bool) -> ExitCode {
     ExitCode::from(exit)
 }
 
-/// As `pmo`'s: docs/cookbook has the list.
+// As `pmo`'s: docs/cookbook has the list.
 fn exit(error: &ReplicateError) -> u8 {
     match error {
         ReplicateError::Url { .. } => 2,
