@@ -133,8 +133,8 @@ impl Source {
             }
         })?;
         let listed = |(entry, mut attributes): (Entry, Attributes)| {
-            // An object that rests on a snapshot is sparse. It was as it was shipped, or as the lowest
-            // snapshot.
+            // An object that rests on a snapshot is sparse; before, it was as it was shipped, or as
+            // the lowest snapshot.
             let below = |entry: &Entry| match entry.has(FLAG_OVERLAY) {
                 true => bases.get(&entry.base.get()).copied(),
                 false => None,
