@@ -46,8 +46,25 @@ class Server:
         self.name, self.port = name, free_port()
         folder.mkdir()
         if name == "redis":
-            command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
-            command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
+            command = [
+                "redis-server",
+                "--port",
+                str(self.port),
+                "--bind",
+                "127.0.0.1",
+                "--dir",
+                str(folder),
+                "--save",
+                "",
+            ]
+            command += [
+                "--appendonly",
+                "yes",
+                "--appendfsync",
+                "always",
+                "--auto-aof-rewrite-percentage",
+                "0",
+            ]
         else:
             command = [str(binary), str(folder / "kv.pmo"), "--listen", f"127.0.0.1:{self.port}"]
             command += [] if threads is None else ["--threads", str(threads)]
@@ -63,7 +80,17 @@ class Server:
 
     def run(self, load: str, clients: int, pipeline: int, requests: int, keys: int) -> float:
         """Requests a second."""
-        command = ["redis-benchmark", "-p", str(self.port), "-c", str(clients), "-P", str(pipeline), "-n", str(requests)]
+        command = [
+            "redis-benchmark",
+            "-p",
+            str(self.port),
+            "-c",
+            str(clients),
+            "-P",
+            str(pipeline),
+            "-n",
+            str(requests),
+        ]
         command += ["-r", str(keys), "--csv", *LOADS[load]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
         return float(done.stdout.strip().splitlines()[-1].split('","')[1].strip('"'))
@@ -82,22 +109,42 @@ def written(folder: Path) -> int:
     """Bytes that the device under the folder got, once all is there."""
     subprocess.run(["sync", "-f", str(folder)], check=True)
     device = os.stat(folder).st_dev
-    counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text(encoding="ascii").split()
+    counts = (
+        Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+        .read_text(encoding="ascii")
+        .split()
+    )
     return int(counts[6]) * 512
 
 
 def speed(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
-    servers = [Server(name, folder / name, options.binary, options.threads) for name in ("redis", "kv-server")]
+    servers = [
+        Server(name, folder / name, options.binary, options.threads)
+        for name in ("redis", "kv-server")
+    ]
     rows: list[dict[str, object]] = []
     for keys in options.keys:
         for load in options.loads:
             for clients, pipeline, requests in SHAPES:
                 before = [server.busy() for server in servers]
-                turns = [[server.run(load, clients, pipeline, requests, keys) for server in servers] for _ in range(options.turns)]
-                costs = [(server.busy() - was) / (options.turns * requests) * 1e6 for server, was in zip(servers, before, strict=True)]
+                turns = [
+                    [server.run(load, clients, pipeline, requests, keys) for server in servers]
+                    for _ in range(options.turns)
+                ]
+                costs = [
+                    (server.busy() - was) / (options.turns * requests) * 1e6
+                    for server, was in zip(servers, before, strict=True)
+                ]
                 ratios = sorted(kv / redis for redis, kv in turns)
                 redis, kv = (statistics.median(turn[which] for turn in turns) for which in (0, 1))
-                row = {"keys": keys, "load": load, "clients": clients, "pipeline": pipeline, "redis": redis, "kv_server": kv}
+                row = {
+                    "keys": keys,
+                    "load": load,
+                    "clients": clients,
+                    "pipeline": pipeline,
+                    "redis": redis,
+                    "kv_server": kv,
+                }
                 row |= {"ratio": statistics.median(ratios), "least": ratios[0], "most": ratios[-1]}
                 row |= {"redis_cpu_us": costs[0], "kv_server_cpu_us": costs[1]}
                 rows.append(row)
@@ -126,8 +173,19 @@ def device(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]
                 found.setdefault(name, []).append((written(folder) - before) / (3 * requests))
             server.stop()
             shutil.rmtree(place)
-        for (clients, pipeline, _), redis, kv in zip(SHAPES, found["redis"], found["kv-server"], strict=True):
-            rows.append({"keys": keys, "clients": clients, "pipeline": pipeline, "redis": redis, "kv_server": kv, "ratio": kv / redis})
+        for (clients, pipeline, _), redis, kv in zip(
+            SHAPES, found["redis"], found["kv-server"], strict=True
+        ):
+            rows.append(
+                {
+                    "keys": keys,
+                    "clients": clients,
+                    "pipeline": pipeline,
+                    "redis": redis,
+                    "kv_server": kv,
+                    "ratio": kv / redis,
+                }
+            )
             print(
                 f"{keys:>7} keys, {clients:>2} clients, pipeline {pipeline:>2}: redis {redis:,.0f} bytes a SET, kv-server {kv:,.0f}, {kv / redis:.2f}x",
                 file=sys.stderr,
@@ -139,8 +197,12 @@ def device(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]
 def places(about: str | None) -> argparse.ArgumentParser:
     """The options of all programs that run kv-server."""
     root = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=root / "target", help="data go to a new folder in here")
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=root / "target", help="data go to a new folder in here"
+    )
     parser.add_argument("--binary", type=Path, default=root / "target/release/kv-server")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     return parser
@@ -151,7 +213,9 @@ def arguments(about: str | None, keys: list[int]) -> argparse.ArgumentParser:
     parser = places(about)
     parser.add_argument("--threads", type=int, help="of kv-server; its default if not given")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--keys", type=int, nargs="+", default=keys, help="keys that requests choose from")
+    parser.add_argument(
+        "--keys", type=int, nargs="+", default=keys, help="keys that requests choose from"
+    )
     return parser
 
 
@@ -160,16 +224,24 @@ def parsed(parser: argparse.ArgumentParser, *programs: str) -> argparse.Namespac
     options = parser.parse_args()
     for program in programs:
         if shutil.which(program) is None:
-            sys.exit(f"{program} is not installed (Debian: redis-server, redis-tools, memcached, tcl)")
+            sys.exit(
+                f"{program} is not installed (Debian: redis-server, redis-tools, memcached, tcl)"
+            )
     if not options.binary.exists():
-        sys.exit(f"{options.binary} is missing: cargo build --release -p indelible-examples --bin kv-server")
+        sys.exit(
+            f"{options.binary} is missing: cargo build --release -p indelible-examples --bin kv-server"
+        )
     return options
 
 
 def main() -> None:
     parser = arguments(__doc__, [1_000, 100_000])
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
-    parser.add_argument("--bytes", action="store_true", help="bytes written for each SET instead of requests a second")
+    parser.add_argument(
+        "--bytes",
+        action="store_true",
+        help="bytes written for each SET instead of requests a second",
+    )
     options = parsed(parser, "redis-server", "redis-benchmark")
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="kv-server-") as folder:
         rows = (device if options.bytes else speed)(options, Path(folder))

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the test suites of Redis and memcached against the example `kv-server`, and lists what they find.
+"""Runs the test suites of Redis and memcached against `kv-server`, and lists the failures.
 
     cargo build --release -p indelible-examples --bin kv-server
     bench/kv-suites.py --redis FOLDER --memcached FOLDER
 
 The folders have the sources of Redis 7.0.15 and of memcached 1.6.18.
 
-Tests run unmodified, with one exception: memcached's `debugtime` is a wait. Left out are tests with a command that the server
-does not have, tests of a server with options of its own, and those in EXCEPTIONS. Needs tclsh, perl and memcached.
+Tests run unmodified, with one exception: memcached's `debugtime` is a wait. Left out are tests of
+a command that the server lacks, tests of a server with options of its own, and EXCEPTIONS. It needs
+tclsh, perl and memcached.
 """
 
 import importlib.util
@@ -27,12 +28,25 @@ spec = importlib.util.spec_from_file_location("kv_server", HERE / "kv-server.py"
 kv_server = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kv_server)
 
-UNITS = "type/string type/incr type/hash type/list type/list-2 type/list-3 type/zset expire keyspace scan multi protocol quit other".split()
-TAGS = "-needs:debug -needs:repl -needs:config-maxmemory -needs:save -needs:reset -slow -large-memory"
+UNITS = (
+    "type/string type/incr type/hash type/list type/list-2 type/list-3 type/zset"
+    " expire keyspace scan multi protocol quit other"
+).split()
+TAGS = (
+    "-needs:debug -needs:repl -needs:config-maxmemory -needs:save -needs:reset -slow -large-memory"
+)
 # Procedures whose commands do not matter: the suite's options make them do nothing.
 IDLE = {"assert_encoding", "debug_digest", "debug_digest_value", "assert_refcount", "csvdump"}
 # Procedures with a command in a variable.
-BLOCKS = {"bpop_command", "bpop_command_two_key", "bzpop_command", "verify_bzpop_response", "verify_bzpop_two_key_response", "wait_for_blocked_client", "wait_for_blocked_clients_count"}
+BLOCKS = {
+    "bpop_command",
+    "bpop_command_two_key",
+    "bzpop_command",
+    "verify_bzpop_response",
+    "verify_bzpop_two_key_response",
+    "wait_for_blocked_client",
+    "wait_for_blocked_clients_count",
+}
 EXCEPTIONS = {
     "ZRANGE BYSCORE REV LIMIT": "uses the data of a test that is left out",
     "ZRANGE BYLEX": "ranges by name",
@@ -42,8 +56,10 @@ EXCEPTIONS = {
 BEYOND = {
     r"new_memcached\((?!\)|['\"]-m \d+['\"]\))": "options of memcached",
     r"\b(mg|mn|ms|md|me|ma) ": "meta commands",
-    r"stats (slabs|items|settings|detail|sizes|conns)|mem_stats\(\$sock, ['\"]|lru_crawler|\blru\b|slabs|\bwatch\b|cache_memlimit|extstore": "memory of memcached",
-    r"supports_(sasl|udp|tls|extstore|proxy)|enabled_tls_testing|unixsocket|binary|0x80|shutdown": "other interfaces of memcached",
+    r"stats (slabs|items|settings|detail|sizes|conns)|mem_stats\(\$sock, ['\"]|lru_crawler"
+    r"|\blru\b|slabs|\bwatch\b|cache_memlimit|extstore": "memory of memcached",
+    r"supports_(sasl|udp|tls|extstore|proxy)|enabled_tls_testing|unixsocket|binary|0x80"
+    r"|shutdown": "other interfaces of memcached",
 }
 
 
@@ -52,7 +68,14 @@ class Server(kv_server.Server):
 
     def __init__(self, folder: Path, binary: Path) -> None:
         self.name, self.port, self.cache = "kv-server", kv_server.free_port(), kv_server.free_port()
-        command = [str(binary), str(folder / "kv.pmo"), "--listen", f"127.0.0.1:{self.port}", "--memcached", f"127.0.0.1:{self.cache}"]
+        command = [
+            str(binary),
+            str(folder / "kv.pmo"),
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            "--memcached",
+            f"127.0.0.1:{self.cache}",
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         for _ in range(2):
             self.process.stdout.readline()
@@ -81,7 +104,12 @@ def body(text: str, at: int) -> str:
 
 
 def used(text: str, procedures: dict[str, set[str]]) -> set[str]:
-    commands = {word.lower() for word in re.findall(r"(?:\br(?: -?\d+)?|\$r\w*|\$\w*(?:client|cli)\w*)\s+([A-Za-z]+)\b", text)}
+    commands = {
+        word.lower()
+        for word in re.findall(
+            r"(?:\br(?: -?\d+)?|\$r\w*|\$\w*(?:client|cli)\w*)\s+([A-Za-z]+)\b", text
+        )
+    }
     for name, theirs in procedures.items():
         if re.search(rf"(?<![\w$]){re.escape(name)}\b", text):
             commands |= theirs
@@ -89,7 +117,7 @@ def used(text: str, procedures: dict[str, set[str]]) -> set[str]:
 
 
 def excepted(source: Path, unit: str, lacks: set[str]) -> dict[str, str]:
-    """Patterns of the names of tests that need commands which the server lacks, with one of them."""
+    """Patterns of names of tests that need a command that the server lacks, and the command."""
     text = (source / f"tests/unit/{unit}.tcl").read_text(encoding="latin-1")
     both = text + (source / "tests/support/util.tcl").read_text(encoding="latin-1")
     procedures: dict[str, set[str]] = {name: {name} for name in BLOCKS}
@@ -100,7 +128,9 @@ def excepted(source: Path, unit: str, lacks: set[str]) -> dict[str, str]:
     for found in re.finditer(r"^\s*test\s+(?:\{(.*)\}|\"(.*)\")\s+\{", text, re.MULTILINE):
         for command in sorted(used(body(text, found.end() - 1), procedures) & lacks):
             name = found[1] or re.sub(r"\$\{?\w+\}?|\[.*?\]", "\0", found[2])
-            missing.setdefault("/^" + re.escape(name).replace("\\\0", ".*").replace("\0", ".*") + "$", command)
+            missing.setdefault(
+                "/^" + re.escape(name).replace("\\\0", ".*").replace("\0", ".*") + "$", command
+            )
     # Loops that make names of tests of their commands.
     names = "|".join(sorted(lacks - BLOCKS)).upper()
     return missing | {f"/(^|[^A-Za-z])({names})([^A-Za-z]|$)": "in the name"}
@@ -108,23 +138,57 @@ def excepted(source: Path, unit: str, lacks: set[str]) -> dict[str, str]:
 
 def redis(source: Path, server: Server) -> dict[str, object]:
     passed, failed, left = 0, [], Counter()
-    commands = {file.stem for file in (source / "src/commands").glob("*.json") if "-" not in file.stem}
+    commands = {
+        file.stem for file in (source / "src/commands").glob("*.json") if "-" not in file.stem
+    }
     lacks = BLOCKS | {command for command in commands if not server.has(command)}
     for unit in UNITS:
         missing = excepted(source, unit, lacks)
         with tempfile.NamedTemporaryFile("w", suffix=".skip") as skips:
             skips.write("\n".join([*missing, *EXCEPTIONS]))
             skips.flush()
-            command = ["tclsh", "tests/test_helper.tcl", "--host", "127.0.0.1", "--port", str(server.port), "--singledb", "--durable"]
-            command += ["--ignore-encoding", "--ignore-digest", "--tags", TAGS, "--single", f"unit/{unit}", "--skipfile", skips.name]
-            done = subprocess.run(command, cwd=source, capture_output=True, text=True, errors="replace", timeout=900, check=False)
+            command = [
+                "tclsh",
+                "tests/test_helper.tcl",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(server.port),
+                "--singledb",
+                "--durable",
+            ]
+            command += [
+                "--ignore-encoding",
+                "--ignore-digest",
+                "--tags",
+                TAGS,
+                "--single",
+                f"unit/{unit}",
+                "--skipfile",
+                skips.name,
+            ]
+            done = subprocess.run(
+                command,
+                cwd=source,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=900,
+                check=False,
+            )
         said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).split("!!! WARNING")[0]
         count = len(re.findall(r"^\[ok\]", said, re.MULTILINE))
-        errors = re.findall(r"^\[(?:err|exception)\]:? ?(.*(?:\n(?!\[).*){0,2})", said, re.MULTILINE)
+        errors = re.findall(
+            r"^\[(?:err|exception)\]:? ?(.*(?:\n(?!\[).*){0,2})", said, re.MULTILINE
+        )
         passed += count
         failed += [f"{unit}: {error}" for error in errors]
         left["tests skipped"] += len(re.findall(r"^\[skip\]", said, re.MULTILINE))
-        print(f"unit/{unit}: {count} passed, {len(errors)} failed, {len(re.findall(r'^.skip.', said, re.MULTILINE))} need other commands", file=sys.stderr, flush=True)
+        print(
+            f"unit/{unit}: {count} passed, {len(errors)} failed, {len(re.findall(r'^.skip.', said, re.MULTILINE))} need other commands",
+            file=sys.stderr,
+            flush=True,
+        )
     return {"passed": passed, "failed": failed, "left": dict(left.most_common())}
 
 
@@ -134,23 +198,39 @@ def memcached(source: Path, server: Server, folder: Path) -> dict[str, object]:
     for name in ("memcached", "memcached-debug"):
         (tests / name).symlink_to(shutil.which("memcached") or "")
     library = tests / "t/lib/MemcachedTest.pm"
-    code = re.sub(r"(sub mem_move_time \{)", r"\1 sleep($_[1]); return;", library.read_text(encoding="utf-8"))
+    code = re.sub(
+        r"(sub mem_move_time \{)", r"\1 sleep($_[1]); return;", library.read_text(encoding="utf-8")
+    )
     library.write_text(code, encoding="utf-8")
     for test in sorted((tests / "t").glob("*.t")):
         text = test.read_text(encoding="latin-1")
-        reason = next((reason for words, reason in BEYOND.items() if re.search(words, text)), EXCEPTIONS.get(test.name))
+        reason = next(
+            (reason for words, reason in BEYOND.items() if re.search(words, text)),
+            EXCEPTIONS.get(test.name),
+        )
         if reason is not None:
             left[reason] += 1
             continue
         server.clear()
         environment = os.environ | {"T_MEMD_USE_DAEMON": f"127.0.0.1:{server.cache}"}
         try:
-            done = subprocess.run(["perl", f"t/{test.name}"], cwd=tests, env=environment, capture_output=True, text=True, errors="replace", timeout=240, check=False)
+            done = subprocess.run(
+                ["perl", f"t/{test.name}"],
+                cwd=tests,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=240,
+                check=False,
+            )
             said, code_ = done.stdout, done.returncode
         except subprocess.TimeoutExpired:
             said, code_ = "", -1
         passed += len(re.findall(r"^ok", said, re.MULTILINE))
-        errors = re.findall(r"^not ok.*", said, re.MULTILINE) or ([f"ended with {code_}"] if code_ != 0 else [])
+        errors = re.findall(r"^not ok.*", said, re.MULTILINE) or (
+            [f"ended with {code_}"] if code_ != 0 else []
+        )
         failed += [f"{test.name}: {error}" for error in errors[:5]]
         print(f"{test.name}: {len(errors)} failed", file=sys.stderr, flush=True)
     return {"passed": passed, "failed": failed, "left": dict(left.most_common())}
@@ -170,7 +250,10 @@ def main() -> None:
             found["memcached"] = memcached(options.memcached, server, Path(folder))
         server.stop()
     for name, suite in found.items():
-        print(f"{name}: {suite['passed']} passed, {len(suite['failed'])} failed; left out: {suite['left']}", file=sys.stderr)
+        print(
+            f"{name}: {suite['passed']} passed, {len(suite['failed'])} failed; left out: {suite['left']}",
+            file=sys.stderr,
+        )
         for line in suite["failed"]:
             print(f"  {line}", file=sys.stderr)
     if options.json:

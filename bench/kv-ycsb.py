@@ -26,7 +26,9 @@ kv_server = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kv_server)
 
 
-def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str, keys: int) -> tuple[float, int]:
+def ycsb(
+    options: argparse.Namespace, server: object, phase: str, workload: str, keys: int
+) -> tuple[float, int]:
     """Operations a second, and the 99th percentile of their times in microseconds."""
     scans = workload == "e"
     operations = options.operations // (10 if scans else 1)
@@ -40,7 +42,13 @@ def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str,
     }
     if scans:  # as in YCSB, not as in go-ycsb
         properties |= {"maxscanlength": 100, "requestdistribution": "zipfian"}
-    command = [str(options.ycsb), phase, "redis", "-P", str(options.workloads / f"workload{workload}")]
+    command = [
+        str(options.ycsb),
+        phase,
+        "redis",
+        "-P",
+        str(options.workloads / f"workload{workload}"),
+    ]
     for name, value in properties.items():
         command += ["-p", f"{name}={value}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
@@ -54,16 +62,24 @@ def ycsb(options: argparse.Namespace, server: object, phase: str, workload: str,
 def main() -> None:
     parser = kv_server.arguments(__doc__, [10_000])
     parser.add_argument("--ycsb", type=Path, required=True, help="go-ycsb, with the patch")
-    parser.add_argument("--workloads", type=Path, required=True, help="go-ycsb's folder of workloads")
+    parser.add_argument(
+        "--workloads", type=Path, required=True, help="go-ycsb's folder of workloads"
+    )
     parser.add_argument("--operations", type=int, default=30_000, help="a tenth of them with scans")
     parser.add_argument("--clients", type=int, default=16)
     options = kv_server.parsed(parser, "redis-server")
     rows = []
     for keys, workload in itertools.product(options.keys, "abcdef"):
         with tempfile.TemporaryDirectory(dir=options.folder, prefix="kv-ycsb-") as folder:
-            servers = [kv_server.Server(name, Path(folder) / name, options.binary, options.threads) for name in ("redis", "kv-server")]
+            servers = [
+                kv_server.Server(name, Path(folder) / name, options.binary, options.threads)
+                for name in ("redis", "kv-server")
+            ]
             load = [ycsb(options, server, "load", workload, keys) for server in servers]
-            turns = [[ycsb(options, server, "run", workload, keys) for server in servers] for _ in range(options.turns)]
+            turns = [
+                [ycsb(options, server, "run", workload, keys) for server in servers]
+                for _ in range(options.turns)
+            ]
             for server in servers:
                 server.stop()
         row = {"keys": keys, "workload": workload.upper(), "load": [one[0] for one in load]}

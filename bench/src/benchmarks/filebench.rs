@@ -46,7 +46,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 
 const NOTES: [&str; 4] = [
     "An operation is a flowop of Filebench: create, write or append, open, read whole, close, delete, stat; each update is \
-     durable when it returns. All do the same, from the same seed, and whatever is read is compared with what was \
+     durable when it returns. All do the same, from the same seed, and each read is compared with the bytes that were \
      written; at the end all files are read and compared again.",
     "in place: mapped files; lines written back and fenced, on the disk msync: a crash leaves anything (the NCC of the papers). \
      files, fsync: pwrite and fsync at each update. copy and rename: a new file at each update, synced, renamed, the folder \

@@ -21,8 +21,8 @@ const WORK: [(&str, Option<f64>); 6] = [
 ];
 
 const NOTES: [&str; 3] = [
-    "Both folders lie on the same medium, and take turns. Durable files: all are created and written, each is fsynced, all are \
-     renamed, the folder is fsynced. Each result is compared with what was written.",
+    "Both folders lie on the same medium, and take turns. Durable files: the benchmark creates and writes all, fsyncs each, \
+     renames all, and fsyncs the folder. It compares each result with the bytes that were written.",
     "sync of a mounted volume is fsync of its folder, of the other file system syncfs. tmpfs makes nothing durable.",
     "Not measured: a build with make, and reads by a preload library, which does not exist.",
 ];

@@ -47,7 +47,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 const NOTES: [&str; 6] = [
     "Keys and values of 64 bits, keys at random. An insertion's time is that of the transaction, from its first store \
      until all of it is durable, divided by its keys; all had the same keys before and get the same ones. At \
-     the end each map was compared with what was inserted.",
+     the end each map had all keys and values that were inserted.",
     "Lookups are of keys that are there, as many in a transaction as insertions. With Indelible and libpmemobj \
      reading takes none.",
     "LMDB and redb have ordered maps only, which stand beside both kinds.",

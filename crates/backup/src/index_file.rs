@@ -176,7 +176,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Renamed, it is another file's name, or nobody's.
+        // After the rename the name is free, or another file has it.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -23,7 +23,9 @@ mod decode;
 mod encode;
 mod error;
 mod folder;
-mod format;
+/// Records that backups share with segments of replicas: no public interface.
+#[doc(hidden)]
+pub mod format;
 mod index;
 mod index_file;
 mod interrupted;
@@ -40,6 +42,8 @@ pub use clone::{Cloned, clone_pool, clone_rebased};
 pub use error::{BackupError, Result};
 pub use folder::{backup_file, backup_into};
 pub use partial::{left_beside, remove_left_beside};
+#[doc(hidden)]
+pub use restore::new_pool;
 pub use restore::{RestoreOptions, Restored, restore, restore_objects, restore_stream};
 pub use source::Choice;
 pub use transfer::{export_file, export_to, import_from};

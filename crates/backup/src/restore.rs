@@ -361,14 +361,30 @@ fn beside(
         true if force => expect_unused(path, options)?,
         true => return Err(BackupError::Exists(path.to_owned())),
     };
-    let made = Partial::of(path)?;
-    let partial = made.path();
-    let mut options = options.clone().force(true);
+    let mut options = options.clone();
     if !rebase {
         options = options.window(kept.window.0, kept.window.1);
     }
-    let new = options.format(partial, len.unwrap_or(kept.pool_len))?;
-    let restored = fill(&new)?;
+    new_pool(path, &options, len.unwrap_or(kept.pool_len), replaces, fill)
+}
+
+/// Fills a pool beside `path`, and renames it once it is durable. Leftovers of killed processes
+/// that made `path` are removed.
+///
+/// # Errors
+/// `Exists`, unless it `replaces`; those of `fill`: `path` is as it was.
+#[doc(hidden)]
+pub fn new_pool<T, E: From<BackupError>>(
+    path: &Path,
+    options: &PoolOptions,
+    len: u64,
+    replaces: bool,
+    fill: impl FnOnce(&Pool) -> Result<T, E>,
+) -> Result<T, E> {
+    let made = Partial::of(path)?;
+    let partial = made.path();
+    let new = options.clone().force(true).format(partial, len).map_err(BackupError::Pool)?;
+    let filled = fill(&new)?;
     drop(new);
     if let Some(before) = fs::metadata(path).ok().filter(|_| replaces) {
         keep_owner(&before, partial)?;
@@ -376,7 +392,7 @@ fn beside(
     let durable = fs::File::open(partial).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("make durable", partial))?;
     publish(partial, path, replaces)?;
-    Ok(restored)
+    Ok(filled)
 }
 
 fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! System calls of the contract: names, locks, copies, special files, and what is refused.
+//! System calls of the contract: names, locks, copies, special files, refusals.
 
 use crate::support::Place;
 use nix::fcntl::{FcntlArg, fcntl};

@@ -328,7 +328,7 @@ impl Volume {
         let findings = match &mut self.heap {
             Access::Writing(heap) => heap.check(),
             Access::Reading(heap) => heap.check(),
-            Access::Closed => Vec::new(),
+            Access::Closed => return vec![CLOSED.to_string()],
         };
         findings.iter().map(|finding| format!("{finding:?}")).collect()
     }

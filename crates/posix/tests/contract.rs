@@ -248,6 +248,7 @@ fn a_closed_volume_has_nothing_to_recover() {
     assert!(!pool.stat("files").unwrap().needs_recovery);
     assert_eq!(errno(volume.write(file, 0, b"late")), libc::ENODEV);
     assert_eq!(errno(volume.attributes(file)), libc::ENODEV);
+    assert!(!volume.check().is_empty(), "a closed volume is not said to be sound");
     volume.close().unwrap();
     let mut again = Volume::open(&pool, "files").unwrap();
     assert_eq!(again.find(b"kept").unwrap(), file);

@@ -1,4 +1,4 @@
-"""One change made durable, by the size of what it is in: arrays, dicts, and a transaction.
+"""One change made durable, in arrays and dicts of several sizes, and in a transaction.
 
     python crates/python/bench/changes.py [--folder /dev/shm] [--sizes 1,64,512,2048] [--rounds 300]
 
@@ -93,9 +93,13 @@ def transactions(pool: indelible.Pool) -> dict[str, Callable[[], Callable[[], An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", default=None, help="where the pool is made: a disk, or memory")
-    parser.add_argument("--sizes", default="1,64,512,2048", help="of the arrays, in MiB, with commas between")
+    parser.add_argument(
+        "--sizes", default="1,64,512,2048", help="of the arrays, in MiB, with commas between"
+    )
     parser.add_argument("--keys", default="1000,10000,100000,1000000", help="of the dicts")
     parser.add_argument("--rounds", type=int, default=300)
     options = parser.parse_args()
@@ -104,7 +108,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         pool = indelible.open(folder / "pool.pmo", (sum(sizes) + 1024) * MIB + 64 * MIB)
-        works = arrays(pool, sizes) | dicts(pool, [int(count) for count in options.keys.split(",")]) | transactions(pool)
+        works = (
+            arrays(pool, sizes)
+            | dicts(pool, [int(count) for count in options.keys.split(",")])
+            | transactions(pool)
+        )
         if pool.medium == "file":
             works |= maps(folder, sizes)
         times: dict[str, list[float]] = {work: [] for work in works}
@@ -121,7 +129,9 @@ def main() -> None:
         )
     print("| one change of | median, µs | 90 % below |\n|---|---|---|")
     for work, spent in times.items():
-        print(f"| {work} | {statistics.median(spent):,.1f} | {statistics.quantiles(spent, n=10)[-1]:,.1f} |")
+        print(
+            f"| {work} | {statistics.median(spent):,.1f} | {statistics.quantiles(spent, n=10)[-1]:,.1f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -187,8 +187,8 @@ impl<T: Send> Handle<T> {
     }
 
     /// Has `end` end it, unless a view can still reach the memory. Closing it again does nothing.
-    /// `table` waits for what `end` needs: until then a signal's handler may raise, and it stays
-    /// open.
+    /// `table` waits for the tables that `end` locks: until then a signal's handler may raise, and
+    /// the handle stays open.
     pub(crate) fn close<R: Send>(
         &self,
         py: Python<'_>,

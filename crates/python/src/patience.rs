@@ -58,9 +58,9 @@ pub(crate) fn locked<S: Send, T: Send>(
     })
 }
 
-/// As [`locked`], for an `end` that is made once: first makes `ready`, which waits for what `end`
-/// needs, in slices. An exception of a signal's handler leaves all as it was; then `end` waits for
-/// no longer than `ready` had left.
+/// As [`locked`], for an `end` that is made once: first makes `ready`, which waits in slices for
+/// the locks that `end` takes. An exception of a signal's handler leaves all as it was; then `end`
+/// waits for no longer than `ready` had left.
 pub(crate) fn once_ready<S: Send, T: Send>(
     py: Python<'_>,
     mutex: &Mutex<S>,

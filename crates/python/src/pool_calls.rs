@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Takes the pool out of the handle, once its table is free: ties to this process end with its
-    /// last handle, and what they kept goes.
+    /// last handle, and the objects that only they kept are removed.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         let (table, none) = (self.table(), Mutex::new(()));
         patience::once_ready(

@@ -106,7 +106,7 @@ def test_every_index_that_needs_no_memory_is_one(pool: indelible.Pool) -> None:
 
 
 def test_single_numbers_are_stored_and_read_as_numpy_does(pool: indelible.Pool) -> None:
-    """Whatever way is taken for them: what is refused, and the bits and types of the rest."""
+    """Values are refused as numpy refuses them; the others have its bits and types."""
     values: list[Any] = [
         1, -1, 300, 2.5, 1e300, float("nan"), True, 1j, "x", "7", None, [1], np.ones(1), np.ones(2), np.float64(3.5),
         np.int8(-4), np.uint64(1 << 63), np.bool_(True), np.complex64(2j), np.array(9), np.datetime64(5, "s"),

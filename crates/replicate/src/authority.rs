@@ -8,7 +8,7 @@
 //!    tried before it.
 //! 4. `epoch/<n + 1>` is put after the end of epoch `n`, and says where that is.
 //!
-//! So two owners never both ship, whatever their clocks say. The lease only keeps an owner that
+//! So two owners never both ship. No clock decides. The lease only keeps an owner that
 //! lives from being ended by one that comes: the other waits until the count in `lease` stood still
 //! for the lease's length by its own clock.
 
@@ -72,7 +72,7 @@ pub trait Authority: Send {
     /// `Fenced`, `Foreign`; `Refused`; `Stopped`: it may be there.
     fn publish(&mut self, at: Position, segment: &[u8]) -> Result<()>;
 
-    /// Gives the epoch up, so that nobody need wait.
+    /// Gives the epoch up, so that the next claimant does not wait.
     fn release(&mut self);
 }
 

@@ -76,7 +76,9 @@ impl Chain {
                 Some(_) => break,
                 None => history.end(store, epoch.epoch)?.0,
             };
-            if at.is_some() && (at.is_some_and(|at| at.seq == 0) || store.find(&first.name())?.is_none()) {
+            if let Some(at) = at
+                && (at.seq == 0 || store.find(&at.name())?.is_none())
+            {
                 break;
             }
             chain.pool.clone_from(&epoch.pool);

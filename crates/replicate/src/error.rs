@@ -1,5 +1,6 @@
 //! Errors of replication, each with the object of the store, the cause, and the remedy.
 
+use indelible_backup::BackupError;
 use std::path::PathBuf;
 
 /// A result of this crate.
@@ -16,6 +17,10 @@ pub enum ReplicateError {
     /// The pool's store.
     #[error("the pool: {0}")]
     Store(#[from] indelible_store::error::StoreError),
+
+    /// The new pool's file.
+    #[error(transparent)]
+    New(BackupError),
 
     /// An object of the pool.
     #[error("object {name:?}: {cause}")]
@@ -179,6 +184,16 @@ pub enum ReplicateError {
         /// The last failure.
         why: String,
     },
+}
+
+impl From<BackupError> for ReplicateError {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Exists(path) => ReplicateError::Exists(path),
+            BackupError::Pool(error) => ReplicateError::Pool(error),
+            error => ReplicateError::New(error),
+        }
+    }
 }
 
 impl ReplicateError {

@@ -1,14 +1,13 @@
-//! The bytes of a segment, as FORMAT.md, section 11, has them as version 2.
+//! The bytes of a segment, as FORMAT.md, section 11, has them as version 2. Objects, packings and
+//! hashes are those of backups.
 
 use indelible_store::store::Attributes;
-use indelible_store::table::check_name;
-use sha2::{Digest, Sha256};
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub(crate) const MAGIC: [u8; 8] = *b"PMOBACKP";
+pub(crate) use indelible_backup::format::{Hash, MAGIC, ObjectBody, PAGE, hash, hex, packing};
+
 pub(crate) const VERSION: u32 = 2;
-pub(crate) const PAGE: u64 = 4096;
 /// Bytes of an object in a record of runs, at most.
 pub(crate) const RUNS_BYTES: usize = 256 << 10;
 pub(crate) const RUNS_MOST: usize = 4096;
@@ -16,20 +15,12 @@ pub(crate) const INDEX_MOST: usize = 8192;
 /// A record's longest body.
 pub(crate) const BODY_MAX: usize = 8 + RUNS_MOST * size_of::<RunEntry>() + RUNS_BYTES;
 
-pub(crate) type Hash = [u8; 32];
-
 pub(crate) mod kind {
-    pub(crate) const OBJECT: u32 = 1;
-    pub(crate) const END: u32 = 3;
+    pub(crate) use indelible_backup::format::kind::{END, OBJECT};
+
     pub(crate) const GONE: u32 = 4;
     pub(crate) const RUNS: u32 = 5;
     pub(crate) const INDEX: u32 = 6;
-}
-
-pub(crate) mod packing {
-    pub(crate) const PLAIN: u32 = 0;
-    /// One block of LZ4.
-    pub(crate) const LZ4: u32 = 1;
 }
 
 pub(crate) mod flag {
@@ -113,81 +104,10 @@ pub(crate) struct PageEntry {
     pub(crate) record: U64,
 }
 
-/// The body of an object's record, followed by its name: as in version 1.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub(crate) struct ObjectBody {
-    pub(crate) id: [u8; 16],
-    pub(crate) size: U64,
-    pub(crate) address: U64,
-    pub(crate) reserved: U64,
-    pub(crate) flags: U32,
-    pub(crate) class: u8,
-    pub(crate) retention: u8,
-    pub(crate) zero: [u8; 2],
-    pub(crate) created: U64,
-    pub(crate) read_key: [u8; 16],
-    pub(crate) write_key: [u8; 16],
-    pub(crate) fingerprint: [u8; 16],
-    pub(crate) published: U64,
-    pub(crate) psyncs: U64,
-}
-
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Frame>() == 48);
-const _: () = assert!(size_of::<ObjectBody>() == 120 && size_of::<PageEntry>() == 24);
+const _: () = assert!(size_of::<PageEntry>() == 24);
 
-impl ObjectBody {
-    /// Includes the name.
-    pub(crate) fn encode(kept: &Attributes) -> Vec<u8> {
-        let mut body = ObjectBody::new_zeroed();
-        body.id = kept.id;
-        body.size = kept.size.into();
-        body.address = kept.address.into();
-        body.reserved = kept.reserved.into();
-        body.flags = kept.flags.into();
-        (body.class, body.retention) = (kept.class, kept.retention);
-        body.created = kept.created.into();
-        [body.read_key, body.write_key] = kept.keys;
-        body.fingerprint = kept.fingerprint;
-        body.published = kept.published.into();
-        body.psyncs = kept.psyncs.into();
-        [body.as_bytes(), kept.name.as_bytes()].concat()
-    }
-
-    /// `None`: an impossible name, or too short.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Attributes> {
-        let (body, name) = ObjectBody::read_from_prefix(bytes).ok()?;
-        let name = std::str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
-        Some(Attributes {
-            name: name.to_owned(),
-            id: body.id,
-            size: body.size.get(),
-            address: body.address.get(),
-            reserved: body.reserved.get(),
-            flags: body.flags.get(),
-            class: body.class,
-            retention: body.retention,
-            created: body.created.get(),
-            keys: [body.read_key, body.write_key],
-            fingerprint: body.fingerprint,
-            published: body.published.get(),
-            psyncs: body.psyncs.get(),
-        })
-    }
-}
-
-pub(crate) fn hash(pieces: &[&[u8]]) -> Hash {
-    let mut state = Sha256::new();
-    pieces.iter().for_each(|piece| state.update(piece));
-    state.finalize().into()
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Pages that a run touches: first, and count.
+/// Pages that a run touches.
 pub(crate) fn pages_of(offset: u64, len: u64) -> std::ops::Range<u64> {
     offset / PAGE..(offset + len).div_ceil(PAGE)
 }

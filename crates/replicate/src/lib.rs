@@ -1,17 +1,17 @@
 //! Replication of pools to object storage: changes as segments, moments to restore, epochs of
 //! owners.
 //!
-//! - [`Shipper`]: puts what psyncs changed, moment by moment, and only if something changed
+//! - [`Shipper`]: puts the changes of psyncs, moment by moment
 //! - [`restore()`]: a shipped moment as a new pool, proved by hashes
 //! - [`Authority`]: which process may ship; [`StoreAuthority`] needs no service but the store
 //! - [`open`]: a store by URL; [`Bucket`] is the seam
-//! - [`status()`]: what a store has
+//! - [`status()`]: owner and epochs of a store
 //!
 //! Modules, bottom-up: `error`, `names`, `format` (FORMAT.md, section 11), `encode` and `decode`;
 //! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `authority`;
 //! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`.
 //!
-//! A moment holds whole psyncs: what one `psync_all` made durable is in one moment.
+//! A moment holds whole psyncs: all changes of one `psync_all` are in one moment.
 
 #![forbid(unsafe_code)]
 

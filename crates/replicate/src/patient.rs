@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Tries of a call that nobody waits for long: 3 s.
+/// Tries of a call, which take 3 s in all.
 const TRIES: usize = 6;
 
 /// A store with a clock.

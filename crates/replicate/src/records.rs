@@ -49,7 +49,7 @@ pub(crate) struct Lease {
     pub(crate) beat: u64,
     /// Another owner waits for so long without another beat.
     pub(crate) seconds: u64,
-    /// Given up: nobody need wait.
+    /// Given up: the next claimant does not wait.
     pub(crate) released: bool,
     /// Seconds since 1970 of the newest shipped moment, for people.
     pub(crate) shipped: u64,

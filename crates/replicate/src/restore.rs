@@ -9,12 +9,11 @@ use crate::format::hex;
 use crate::names::Position;
 use crate::patient::Patient;
 use indelible::{Pool, PoolOptions};
+use indelible_backup::new_pool;
 use indelible_store::error::StoreError;
 use indelible_store::store::Revived;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// By which a new pool without room gets longer.
 const STEP: u64 = 1 << 20;
@@ -58,22 +57,10 @@ pub fn restore(
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let mut chain = Chain::open(Patient { bucket, clock }, at, folder)?;
     let found = chain.prove()?;
-    let partial = Partial::of(path);
     let last = found.last;
-    let new = options
-        .clone()
-        .window(last.window.get(), last.window_len.get())
-        .format(&partial.0, last.pool_len.get())?;
-    let objects = fill(&new, &mut chain, &found, progress)?;
-    drop(new);
-    let durable = File::open(&partial.0).and_then(|file| file.sync_all());
-    durable.map_err(ReplicateError::file("make durable", &partial.0))?;
-    match renameat_with(CWD, &partial.0, CWD, path, RenameFlags::NOREPLACE) {
-        Err(rustix::io::Errno::EXIST) => return Err(ReplicateError::Exists(path.to_owned())),
-        named => named.map_err(|error| ReplicateError::file("name", path)(error.into()))?,
-    }
-    let named = File::open(folder).and_then(|folder| folder.sync_all());
-    named.map_err(ReplicateError::file("make durable", folder))?;
+    let options = options.clone().window(last.window.get(), last.window_len.get());
+    let objects =
+        new_pool(path, &options, last.pool_len.get(), false, |new| fill(new, &mut chain, &found, progress))?;
     Ok(Restored {
         position: Position { epoch: last.epoch.get(), seq: last.seq.get() },
         created: last.created.get(),
@@ -131,21 +118,4 @@ fn fill(
         all = rest;
     }
     Ok(names)
-}
-
-/// The pool's file before its name; removed unless renamed.
-struct Partial(PathBuf);
-
-impl Partial {
-    fn of(path: &Path) -> Partial {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.partial", std::process::id()));
-        Partial(name.into())
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
 }

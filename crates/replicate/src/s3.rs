@@ -1,4 +1,4 @@
-//! S3 and what speaks as it does: AWS, MinIO, Ceph, R2. Puts need `If-None-Match: *`.
+//! S3, of AWS or another server: MinIO, Ceph, R2. Puts need `If-None-Match: *`.
 
 use crate::bucket::{Bucket, Trouble};
 use futures_util::TryStreamExt;

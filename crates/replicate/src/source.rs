@@ -225,6 +225,7 @@ impl Source {
             }
         })?;
         let mut stills = Vec::new();
+        let mut replaced = None;
         for ((base, (object, name)), (id, now)) in bases.iter().zip(names).zip(needed) {
             let status = self.store.status(base).map_err(ReplicateError::object(&object))?;
             let attributes = Attributes {
@@ -234,14 +235,14 @@ impl Source {
                 reserved: base.entry.reserved.get(),
                 ..now.attributes.clone()
             };
-            let own = self.store.find(&object).map(|found| found.entry.id);
-            stills.push(Still { id: *id, object, name, attributes, entry: base.offset });
-            if own.is_ok_and(|own| own == *id) {
-                continue;
+            if !self.store.find(&object).is_ok_and(|found| found.entry.id == *id) {
+                replaced = Some(object.clone());
             }
-            // Replaced since the list.
+            stills.push(Still { id: *id, object, name, attributes, entry: base.offset });
+        }
+        // Since the list the object went, or another got its name.
+        if let Some(name) = replaced {
             stills.iter().for_each(|still| self.remove(&still.object, &still.name));
-            let name = now.attributes.name.clone();
             return Err(ReplicateError::Object { name, cause: StoreError::NotFound });
         }
         Ok(stills)

@@ -176,6 +176,17 @@ fn s2_23_a_store_that_stays_away_is_named() {
     assert!(matches!(error, ReplicateError::Unreachable { .. }), "{error}");
 }
 
+#[test]
+fn the_file_of_a_killed_restore_is_removed_by_the_next() {
+    let place = Place::new();
+    let (bucket, pool, target) = (Memory::default(), fresh(&place), place.path("restored.pmo"));
+    ship_once(&bucket, &pool).unwrap();
+    let left = place.path("restored.pmo.999999.partial");
+    std::fs::write(&left, b"half a pool").unwrap();
+    restore_to(&bucket, &target, None).unwrap();
+    assert!(!left.exists() && target.exists());
+}
+
 type Objects = BTreeMap<String, Vec<u8>>;
 
 /// Restores each moment of a changed store: each is its state, or an error.

@@ -196,7 +196,7 @@ fn run(seed: u64, steps: usize) -> usize {
             if let Some(shipped) = shipper.tick().unwrap() {
                 moments.push((shipped.position, program.model.clone()));
             }
-            // Nothing is shipped unless something changed, but for what was rolled back: once more.
+            // Only changes are shipped, but an object that was rolled back is shipped once more.
             if program.random.below(4) == 0 {
                 let again = shipper.tick().unwrap();
                 moments.extend(again.map(|shipped| (shipped.position, program.model.clone())));

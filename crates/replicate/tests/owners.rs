@@ -143,7 +143,7 @@ fn s2_23_an_owner_that_lives_is_left_alone() {
     count(&pool, 7);
     owner.tick().unwrap();
     assert_eq!(restored(&place, &bucket, None), 7);
-    // Nobody waits for one that gave its epoch up.
+    // A claimant does not wait for an owner that gave its epoch up.
     owner.end();
     let soon = Ticks::default();
     let mut next = StoreAuthority::new(&bucket, &soon, LEASE);
@@ -214,7 +214,7 @@ fn s2_23_a_late_put_counts_in_time_or_never() {
     assert!(matches!(error, ReplicateError::Fenced { .. }), "{error}");
 }
 
-/// Clocks at half and at double speed, and a partition, whoever has them.
+/// Clocks at half and at double speed, and a partition, of either owner.
 #[test]
 fn s2_23_skewed_clocks_and_partitions_lose_nothing() {
     for (slow, fast) in [(50, 200), (200, 50), (1, 1000)] {

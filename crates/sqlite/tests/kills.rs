@@ -1,4 +1,4 @@
-//! A writer that is killed at any moment beside a reader: what it had acknowledged is there, as
+//! A writer that is killed at any moment beside a reader: acknowledged transactions are there, as
 //! whole transactions.
 //!
 //! `KILLS=1000` makes it a campaign.

@@ -83,7 +83,7 @@ impl Protocol for Memcached {
                 Ok((store, size)) if size > LONGEST => {
                     self.skips = size + 2;
                     if store.kind == b"set" {
-                        // Nobody is to read the former value.
+                        // No client reads the former value from here on.
                         access.changes();
                         access.database.cache.remove(store.key);
                     }

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 ///
 /// No process may have the pool open. Objects of writers that died are recovered; structures that
 /// can be rebuilt from intact ones are rebuilt. Damage whose repair gives something up is left
-/// alone without --drop-damaged: copy the pool's file first. A killed repair is run again: what it
-/// mended stays. Programs need no repair after a crash: attaching recovers.
+/// alone without --drop-damaged: copy the pool's file first. Run a killed repair again: its
+/// mends stay. Programs need no repair after a crash: attaching recovers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -3,7 +3,7 @@ API tests.
 
     PYTHONPATH=crates/python/tests/suites ARRAY_API_TESTS_MODULE=array_api pytest array_api_tests
 
-`PLAIN=1` leaves numpy as it is: whatever fails then is numpy's.
+`PLAIN=1` leaves numpy as it is: failures are then those of numpy.
 """
 
 from __future__ import annotations
@@ -62,7 +62,11 @@ def _kept(make: Any) -> Any:
     def made(*given: Any, **named: Any) -> Any:
         array = make(*given, **named)
         # A result without a copy is the caller's own array.
-        same = any(array is each or np.shares_memory(array, each) for each in given if isinstance(each, np.ndarray))
+        same = any(
+            array is each or np.shares_memory(array, each)
+            for each in given
+            if isinstance(each, np.ndarray)
+        )
         return array if same else views.keep(array)
 
     return made

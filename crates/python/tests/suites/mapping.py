@@ -2,8 +2,7 @@
 
     python crates/python/tests/suites/mapping.py
 
-What a persistent dict does not do, and why, is `REASONS`: a test that passes in spite of it is an
-error, too.
+`REASONS` has the tests that a persistent dict does not pass, and why. One that passes is an error.
 """
 
 from __future__ import annotations
@@ -58,8 +57,12 @@ def load_tests(loader: unittest.TestLoader, _tests: object, _pattern: object) ->
 
 
 if __name__ == "__main__":
-    result = unittest.TextTestRunner(verbosity=1).run(load_tests(unittest.defaultTestLoader, None, None))
-    failed = {case.id().rsplit(".", 1)[1]: text for case, text in [*result.failures, *result.errors]}
+    result = unittest.TextTestRunner(verbosity=1).run(
+        load_tests(unittest.defaultTestLoader, None, None)
+    )
+    failed = {
+        case.id().rsplit(".", 1)[1]: text for case, text in [*result.failures, *result.errors]
+    }
     print(f"{result.testsRun} tests, {result.testsRun - len(failed)} passed, {len(failed)} not:")
     for name in failed:
         print(f"- {name}: {REASONS.get(name, 'UNEXPECTED')}")

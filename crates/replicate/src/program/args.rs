@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-/// Ship what psyncs change, beside the programs that use the pool
+/// Ship changes of psyncs, beside the programs that use the pool
 ///
 /// The first moment is the whole pool. From then on a moment is shipped at every tick in which
 /// something changed: bytes that psyncs wrote, and objects that came, went, or were renamed. What

@@ -54,7 +54,7 @@ impl TableTransaction<'_> {
     }
 
     /// As [`slots`](Self::slots), but the `n`th slot is not judged (`None`) if `skips(n, entry)`
-    /// says so of its unproved entry.
+    /// is true for its unproved entry.
     ///
     /// # Errors
     /// Those of `visit`.

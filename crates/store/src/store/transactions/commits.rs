@@ -13,7 +13,7 @@
 //!    durable state.
 //! 4. `writers` is locked only before the locks of a psync; `state` is not locked meanwhile.
 //! 5. `durable` and `failed` change under the lock of `state`. A thread without it that sees a
-//!    number below `durable`, or no failure, sees what was so at one moment.
+//!    number below `durable`, or no failure, sees the state of one moment.
 
 use super::queue::{ChangedLine, Group, Queue, fitting, pages, weight};
 use crate::company::{Company, Watch};
@@ -234,7 +234,7 @@ impl Commits {
     /// the next attach tells whether the commits happened; after any other they did not.
     #[inline]
     pub fn wait(&self, sequence: u64) -> Result<()> {
-        // See invariant 5. Of a transaction that only read, the last number is mostly durable.
+        // See invariant 5. The last number of a transaction that only read is mostly durable.
         if sequence < self.durable.load(Ordering::Acquire) || Mutant::CommitNotAwaited.is_on() {
             return Ok(());
         }
