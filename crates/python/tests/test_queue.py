@@ -96,9 +96,9 @@ def test_wrong_options_and_messages_are_errors(pool: indelible.Pool) -> None:
 def test_a_part_is_had_by_one_at_a_time(pool: indelible.Pool) -> None:
     queue = pool.queue("jobs", one_producer=True)
     producer, consumer = queue.producer(), queue.consumer()
-    with pytest.raises(indelible.Held, match="is the consumer"):
+    with pytest.raises(indelible.Held, match="has another consumer"):
         queue.consumer()
-    with pytest.raises(indelible.Held, match="is the producer"):
+    with pytest.raises(indelible.Held, match="has another producer"):
         queue.producer()
     producer.send(b"one")
     assert consumer.receive() == b"one"
