@@ -21,8 +21,15 @@ thread_local! {
 pub(super) struct Gate {
     inside: AtomicUsize,
     closed: AtomicBool,
-    cutting: Mutex<bool>,
+    state: Mutex<State>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    cutting: bool,
+    /// Threads that wait for `changed`: without one, a change wakes none.
+    waiting: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +76,12 @@ impl Gate {
                 return;
             }
             self.leave_one();
-            let mut cutting = self.lock();
+            let mut state = self.lock();
+            state.waiting += 1;
             while self.closed.load(SeqCst) {
-                cutting = self.changed.wait(cutting).unwrap_or_else(|poisoned| poisoned.into_inner());
+                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
             }
+            state.waiting -= 1;
         }
     }
 
@@ -83,7 +92,12 @@ impl Gate {
 
     fn leave_one(&self) {
         if self.inside.fetch_sub(1, SeqCst) == 1 && self.closed.load(SeqCst) {
-            drop(self.lock());
+            self.tell(&self.lock());
+        }
+    }
+
+    fn tell(&self, state: &State) {
+        if state.waiting > 0 {
             self.changed.notify_all();
         }
     }
@@ -98,37 +112,39 @@ impl Gate {
             return Err(Refused::Inside);
         }
         let end = Instant::now().checked_add(patience);
-        let mut cutting = self.wait(self.lock(), end, |cutting| !cutting)?;
-        *cutting = true;
+        let mut state = self.wait(self.lock(), end, |cutting| !cutting)?;
+        state.cutting = true;
         self.closed.store(true, SeqCst);
         let closed = Closed { gate: self, open: false };
-        drop(self.wait(cutting, end, |_| self.inside.load(SeqCst) == 0)?);
+        drop(self.wait(state, end, |_| self.inside.load(SeqCst) == 0)?);
         Ok(closed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.cutting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn wait<'g>(
         &'g self,
-        mut cutting: MutexGuard<'g, bool>,
+        mut state: MutexGuard<'g, State>,
         end: Option<Instant>,
         ready: impl Fn(bool) -> bool,
-    ) -> Result<MutexGuard<'g, bool>, Refused> {
-        while !ready(*cutting) {
+    ) -> Result<MutexGuard<'g, State>, Refused> {
+        while !ready(state.cutting) {
             let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return Err(Refused::Busy);
             }
-            let waited = self.changed.wait_timeout(cutting, left);
-            cutting = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            state.waiting += 1;
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            state.waiting -= 1;
         }
-        Ok(cutting)
+        Ok(state)
     }
 }
 
-/// Dropping it opens the gate. Not to be dropped with `cutting` held.
+/// Dropping it opens the gate. Not to be dropped with the state locked.
 #[derive(Debug)]
 pub(super) struct Closed<'a> {
     gate: &'a Gate,
@@ -139,8 +155,7 @@ impl Closed<'_> {
     pub(super) fn open(&mut self) {
         if !std::mem::replace(&mut self.open, true) {
             self.gate.closed.store(false, SeqCst);
-            drop(self.gate.lock());
-            self.gate.changed.notify_all();
+            self.gate.tell(&self.gate.lock());
         }
     }
 }
@@ -148,7 +163,8 @@ impl Closed<'_> {
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
         self.open();
-        *self.gate.lock() = false;
-        self.gate.changed.notify_all();
+        let mut state = self.gate.lock();
+        state.cutting = false;
+        self.gate.tell(&state);
     }
 }

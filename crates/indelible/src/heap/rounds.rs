@@ -28,12 +28,19 @@ struct State<E> {
     failed: Option<(u64, E)>,
     company: Company,
     wakers: Vec<Waker>,
+    /// Threads that wait for the end of an even round, or of an odd one: without one, an end wakes
+    /// none.
+    sleeping: [usize; 2],
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     passed: bool,
     left: Option<(u64, Waker)>,
+}
+
+fn parity(round: u64) -> usize {
+    (round % 2) as usize
 }
 
 impl<E: Clone> State<E> {
@@ -60,6 +67,7 @@ impl<E: Clone> Rounds<E> {
             failed: None,
             company: Company::with_pace(pace),
             wakers: Vec::new(),
+            sleeping: [0; 2],
         };
         Rounds { state: Mutex::new(state), ended: [Condvar::new(), Condvar::new()] }
     }
@@ -68,8 +76,12 @@ impl<E: Clone> Rounds<E> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn ended(&self, round: u64) -> &Condvar {
-        &self.ended[(round % 2) as usize]
+    fn sleep<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
+        let parity = parity(round);
+        state.sleeping[parity] += 1;
+        let mut state = self.ended[parity].wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.sleeping[parity] -= 1;
+        state
     }
 
     pub(super) fn join(&self) -> u64 {
@@ -91,7 +103,7 @@ impl<E: Clone> Rounds<E> {
             }
             if state.led {
                 let awaited = round.max(state.joining - 1);
-                state = self.ended(awaited).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                state = self.sleep(state, awaited);
             } else if round < state.joining || state.company.is_complete() {
                 return self.lead(state, cut);
             } else {
@@ -102,9 +114,12 @@ impl<E: Clone> Rounds<E> {
 
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
         let Some(watch) = state.company.watch() else {
-            return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            return self.sleep(state, round);
         };
-        let (mut state, in_time) = wait_for(self.ended(round), &self.state, state, watch.patience);
+        let parity = parity(round);
+        state.sleeping[parity] += 1;
+        let (mut state, in_time) = wait_for(&self.ended[parity], &self.state, state, watch.patience);
+        state.sleeping[parity] -= 1;
         state.company.end_watch(watch, in_time);
         state
     }
@@ -197,11 +212,17 @@ impl<E: Clone> Drop for Lead<'_, E> {
             None => {}
         }
         let wakers = std::mem::take(&mut state.wakers);
+        let sleeping = state.sleeping;
         drop(state);
         // One thread of the next round leads, or watches for others; it writes beside those that
         // only go on.
-        rounds.ended(*round + 1).notify_one();
-        rounds.ended(*round).notify_all();
+        let (own, next) = (parity(*round), parity(*round + 1));
+        if sleeping[next] > 0 {
+            rounds.ended[next].notify_one();
+        }
+        if sleeping[own] > 0 {
+            rounds.ended[own].notify_all();
+        }
         wakers.into_iter().for_each(Waker::wake);
     }
 }
