@@ -66,10 +66,22 @@ impl S3 {
     }
 }
 
+const REFUSALS: [&str; 2] = ["401 Unauthorized", "403 Forbidden"];
+
 fn trouble(error: &Error) -> Trouble {
-    let text = causes(error);
+    let mut text = causes(error);
+    if text.contains("/latest/api/token") || text.contains("/latest/meta-data") {
+        text = format!(
+            "the environment has no credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), and the \
+             machine gives none: {text}"
+        );
+    }
     match error {
         _ if text.contains("NoSuchBucket") => Trouble::Refused("there is no such bucket".into()),
+        // Lists have no kind of error for these.
+        Error::Generic { .. } if REFUSALS.iter().any(|status| text.contains(status)) => {
+            Trouble::Refused(text)
+        }
         Error::NotFound { .. } => Trouble::Missing,
         Error::AlreadyExists { .. } | Error::Precondition { .. } => Trouble::Taken,
         Error::PermissionDenied { .. }

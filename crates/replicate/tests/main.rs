@@ -1,8 +1,9 @@
-//! Shipping, restoring and ownership, on stores in memory whose every call may fail, and on a
-//! folder.
+//! Shipping, restoring and ownership, on stores in memory whose every call may fail, on a folder,
+//! and on a server that speaks S3.
 
 mod faults;
 mod oracle;
 mod owners;
 mod page;
+mod server;
 mod support;

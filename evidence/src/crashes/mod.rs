@@ -21,6 +21,8 @@ pub(crate) use {
 
 const SHORT: u64 = 25;
 const LONG: u64 = 10_000_000;
+/// A run of so many images is a campaign.
+const CAMPAIGN: u64 = 1_000_000;
 
 #[derive(Args)]
 pub(crate) struct Crashes {
@@ -50,7 +52,8 @@ pub(crate) struct Crashes {
 
 impl Crashes {
     pub(crate) fn run(&self) -> Result<()> {
-        let mode = if self.long { Mode::Long } else { Mode::Short };
+        let is_campaign = self.long || self.images.is_some_and(|images| images >= CAMPAIGN);
+        let mode = if is_campaign { Mode::Long } else { Mode::Short };
         let is_timed = !self.long && self.images.is_none() && !self.on_demand;
         let timed = self.seconds.or(is_timed.then_some(SHORT));
         let images = self.images.unwrap_or(if self.long { LONG } else { u64::MAX });
@@ -74,14 +77,16 @@ impl Crashes {
             println!("{count:>12}  {what}");
         }
         println!("{:>12.0}  images a second", done.judged.counts.judged() as f64 / seconds);
-        if self.program.is_none() && !self.on_demand {
-            let length = match (self.long, timed) {
-                (true, _) => " --long".to_owned(),
-                (false, Some(seconds)) => format!(" --seconds {seconds}"),
-                (false, None) => format!(" --images {images}"),
+        if self.program.is_none() {
+            let (layer, only) = if self.on_demand { ("on-demand", " --on-demand") } else { ("crashes", "") };
+            let length = match (self.long, timed, self.images) {
+                (true, ..) => " --long".to_owned(),
+                (false, _, Some(images)) => format!(" --images {images}"),
+                (false, Some(seconds), None) => format!(" --seconds {seconds}"),
+                (false, None, None) => String::new(),
             };
-            let command = format!("pmo-evidence crashes{length} --seed {}", self.seed);
-            Record { seconds, counts, ..Record::new("crashes", mode, command, self.seed) }.save()?;
+            let command = format!("pmo-evidence crashes{only}{length} --seed {}", self.seed);
+            Record { seconds, counts, ..Record::new(layer, mode, command, self.seed) }.save()?;
         }
         if let Some(failure) = done.failure {
             bail!("{failure}");

@@ -10,8 +10,12 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
-const LAYERS: [(&str, &str); 20] = [
+const LAYERS: [(&str, &str); 21] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
+    (
+        "on-demand",
+        "power cuts and deaths in programs of objects on demand, with calls of other processes between any two operations",
+    ),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
     (
