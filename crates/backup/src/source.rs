@@ -12,12 +12,14 @@ use crate::format::{PAGE, hex};
 use indelible::Pool;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
-use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
+use indelible_store::store::{Attributes, Listed, Reader, SnapshotOf, Store};
 use indelible_store::table::{Key, Layers, Located, read_pages};
 use std::sync::Arc;
 
 /// Prefix of such snapshots.
 const PREFIX: &str = "pmo-backup.";
+/// The table is not held longer than for these.
+const MEASURED: usize = 1024;
 
 /// The chosen objects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +83,7 @@ impl Source {
             }
             // Reads ciphertext and the key page: needs no seal key.
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
-                Ok(reader) => source.add(reader, object)?,
+                Ok(reader) => source.add(reader, object),
                 Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
                 // Destroyed after the listing.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
@@ -89,6 +91,7 @@ impl Source {
             }
         }
         source.keep(pool, &written, id)?;
+        source.measure()?;
         source.held.sort_by(|a, b| a.attributes.name.cmp(&b.attributes.name));
         Ok(source)
     }
@@ -125,21 +128,17 @@ impl Source {
             }
             let reader =
                 self.store.attach_raw_reader(snapshot, Key(&self.key)).map_err(BackupError::object(name))?;
-            self.add(reader, object)?;
+            self.add(reader, object);
         }
         Ok(())
     }
 
     /// Adds `reader`'s content.
-    fn add(&mut self, mut reader: Reader, known: &Located) -> Result<()> {
+    fn add(&mut self, mut reader: Reader, known: &Located) {
         let object = *reader.object();
-        let name = known.entry.name();
-        let status = self.store.status(&object).map_err(BackupError::object(&name))?;
         let same = object.entry.id == known.entry.id;
         let own = Attributes::of(known);
         let mut attributes = Attributes {
-            published: status.published,
-            psyncs: status.psyncs,
             // They may have changed since the listing, or a snapshot takes them from its object.
             size: object.entry.size.get(),
             reserved: object.entry.reserved.get(),
@@ -151,6 +150,21 @@ impl Source {
         attributes.flags &= !FLAG_OVERLAY;
         let layers = reader.take_layers();
         self.held.push(Held { attributes, object, layers, _reader: reader });
+    }
+
+    /// Notes what is published of each held object. A look reads the open files of all processes,
+    /// so one serves many objects.
+    fn measure(&mut self) -> Result<()> {
+        for part in self.held.chunks_mut(MEASURED) {
+            let entries: Vec<Listed> =
+                part.iter().map(|held| Listed { offset: held.object.offset, hash: 0 }).collect();
+            let found = self.store.statuses(&entries, None, |_, status| (status.published, status.psyncs))?;
+            for (Held { attributes, .. }, found) in part.iter_mut().zip(found) {
+                let found = found.unwrap_or(Err(StoreError::NotFound));
+                (attributes.published, attributes.psyncs) =
+                    found.map_err(BackupError::object(&attributes.name))?;
+            }
+        }
         Ok(())
     }
 

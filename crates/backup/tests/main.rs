@@ -1,5 +1,6 @@
 //! Backups of real pools, in folders and streams, and their failures.
 
+mod cost;
 mod hostile;
 mod hot;
 mod incremental;
