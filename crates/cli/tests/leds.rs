@@ -484,6 +484,15 @@ fn extendible_structs_are_no_bytes() {
             "in.c:11:56: a variable gets an extendible struct as void *",
         ),
         (
+            "int grow(void **start, unsigned long size);\nint f(struct item **rows, int n) { return grow((void **)rows, n * sizeof(struct item)); }",
+            "in.c:12:48: a void ** leads to a pointer to an extendible struct",
+        ),
+        (
+            "#define PUSH(stack) grow((void **)&(stack).rows)\nint grow(void **);\nstruct stack { struct item *rows; };\n\
+             int f(struct stack *s) { return PUSH(*s); }",
+            "a void ** leads to a pointer to an extendible struct",
+        ),
+        (
             "struct any { void *data; };\nvoid f(struct any *to, struct item *p) { to->data = p; }",
             "a variable gets an extendible struct as void *",
         ),
@@ -492,6 +501,7 @@ fn extendible_structs_are_no_bytes() {
     // A cast passes an address on; so do functions that keep the memory's content.
     for code in [
         "void keep(void *);\nvoid f(struct item *p) { keep((void *)p); }",
+        "void keep(void **);\nvoid f(struct item **p, int **q) { keep((void **)(void *)p); keep((void **)q); }",
         "void f(struct item *p) { pmo_psync(p); memset(p, 0, sizeof *p); }",
         "int f(struct item *p, void *q) { return p == q; }",
         "void f(char *a, struct item *p) { memcpy(a, p->name, 8); }",

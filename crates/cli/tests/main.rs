@@ -19,6 +19,7 @@ mod inspect;
 mod keys_given;
 mod leds;
 mod logs;
+mod lowered_headers;
 mod objects;
 mod output;
 mod readme;

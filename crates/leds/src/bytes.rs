@@ -123,10 +123,20 @@ impl Rewrite<'_> {
         }
     }
 
+    /// Refuses a `void **` to a pointer to extendible structs: functions move or free them by it.
+    pub(crate) fn untyped_pointer(&mut self, node: &Node) {
+        let is_cast = matches!(node.kind, Kind::Cast | Kind::Implicit);
+        let from = node.children.last().filter(|_| is_cast && node.ty.target().is_some_and(is_void));
+        let target = from.and_then(|from| from.ty.target()).and_then(Type::target);
+        if target.is_some_and(|to| self.program.extends(to)) {
+            let text = "a void ** leads to a pointer to an extendible struct, which may be moved or freed by it without its \
+                        extensions: pass a pointer to the struct; if only the address is meant, write the casts (void **)(void *)";
+            self.refuse(node.begin, text);
+        }
+    }
+
     /// Refuses an implicit conversion to `void *`, in an argument or an assignment.
     pub(crate) fn untyped(&mut self, node: &Node, parents: &[&Node]) {
-        let is_void =
-            |ty: &Type| ty.target().is_some_and(|to| to.text.trim_start_matches("const ") == "void");
         let from = node.children.last().filter(|_| node.kind == Kind::Implicit && is_void(&node.ty));
         let typed = from.is_some_and(|from| from.ty.target().is_some_and(|to| self.program.extends(to)));
         let Some(parent) = parents.last().filter(|_| typed) else { return };
@@ -169,6 +179,10 @@ impl Rewrite<'_> {
         let inner = matches!(node.kind, Kind::Paren | Kind::Implicit | Kind::Cast);
         typed.or_else(|| node.children.last().filter(|_| inner).and_then(|inner| self.led(inner)))
     }
+}
+
+fn is_void(ty: &Type) -> bool {
+    ty.target().is_some_and(|to| to.text.trim_start_matches("const ") == "void")
 }
 
 /// Whether a pointer is a variable's address, behind conversions and casts.

@@ -6,7 +6,8 @@ use crate::layout::{describer, fields_of, holders, needed, table};
 use crate::problem::{Place, position};
 use crate::program::{Program, place_of};
 use crate::rewrite::{INIT, Rewritten};
-use crate::token::{Kind, tokens};
+use crate::token::{Kind, Token, tokens};
+use crate::tree::Include;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ops::Range;
@@ -80,13 +81,15 @@ impl<'a> Emit<'a> {
         let included: Vec<_> =
             self.program.unit.includes.iter().filter(|include| include.at.file == file).collect();
         for directive in tokens(text).into_iter().filter(|token| token.kind == Kind::Directive) {
-            let inside = |include: &&&crate::tree::Include| directive.range.contains(&include.at.offset);
+            let inside = |include: &&&Include| directive.range.contains(&include.at.offset);
             if file != 0 && is_once(directive.text(text)) {
                 edits.replace(directive.range.clone(), String::new());
             }
-            if let Some(include) =
-                included.iter().find(inside).filter(|include| self.touched.contains(&include.file))
-            {
+            let include = included.iter().find(inside);
+            if let Some((name, path)) = include.and_then(|include| self.beside(include, &directive, text)) {
+                edits.replace(name, path);
+            }
+            if let Some(include) = include.filter(|include| self.touched.contains(&include.file)) {
                 let inner = self.included(include.file);
                 let line = position(text, directive.range.end).0;
                 edits.replace(
@@ -96,6 +99,20 @@ impl<'a> Emit<'a> {
             }
         }
         edits.apply(text, 0..text.len())
+    }
+
+    /// The name in an include that is looked for beside its own file, and what finds it from the
+    /// output.
+    fn beside(&self, include: &Include, directive: &Token, text: &str) -> Option<(Range<usize>, String)> {
+        let files = &self.program.unit.files;
+        let (own, found) = (files.get(include.at.file)?, files.get(include.file)?);
+        let quoted = directive.text(text).find('"')? + 1;
+        let len = directive.text(text).get(quoted..)?.find('"')?;
+        let name = directive.range.start + quoted..directive.range.start + quoted + len;
+        let moved = own.parent() != files.first()?.parent() && !self.touched.contains(&include.file);
+        let beside = own.parent()?.join(text.get(name.clone())?) == *found;
+        let path = std::path::absolute(found).ok().filter(|_| moved && beside)?;
+        Some((name, path.to_str()?.to_owned()))
     }
 
     /// A file in place of its include.

@@ -164,6 +164,7 @@ impl<'a> Rewrite<'a> {
             _ => {}
         }
         self.untyped(node, parents);
+        self.untyped_pointer(node);
         if self.program.is_copy(node) && !self.may_copy(node, parents) {
             let text = "a copy of an extendible struct would share its extensions: assign it (`*to = *from`), or copy it to a variable that is only read";
             self.refuse(node.begin, text);
