@@ -23,6 +23,8 @@ const LAYERS: &[Layer] = &[
         long: &["crashes", "--long", "--threads=2"],
     },
     Layer { name: "kills", short: &["kills", "--seed=1"], long: &["kills", "--long"] },
+    #[cfg(target_arch = "x86_64")]
+    Layer { name: "commands", short: &["commands", "--seed=1"], long: &["commands", "--long"] },
     Layer { name: "snapshots", short: &["snapshots", "--seed=1"], long: &["snapshots", "--long"] },
     Layer { name: "disks", short: &["disks", "--seed=1"], long: &["disks", "--long"] },
     Layer { name: "stores", short: &["stores", "--seed=1"], long: &["stores", "--long"] },

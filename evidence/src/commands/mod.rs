@@ -26,7 +26,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const MEDIA: [(&str, &str); 2] = [("disk", "/var/tmp"), ("memory", "/dev/shm")];
-const SHORT: usize = 200;
+/// One of each command, medium, and kind of moment.
+const SHORT: usize = CASES.len() * MEDIA.len() * 2;
 /// Kills at random moments of each command and medium in a campaign.
 const RANDOM: u64 = 100;
 
@@ -160,11 +161,15 @@ impl Commands {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        let (long, mode) = if self.long { (" --long", Mode::Long) } else { ("", Mode::Short) };
+        let (extent, mode) = match self.sample {
+            _ if self.long => (" --long".to_owned(), Mode::Long),
+            SHORT => (String::new(), Mode::Short),
+            sample => (format!(" --sample {sample}"), Mode::Short),
+        };
         let record = Record {
             seconds: begin.elapsed().as_secs_f64(),
             counts,
-            ..Record::new("commands", mode, format!("pmo-evidence commands{long} --seed {seed}"), seed)
+            ..Record::new("commands", mode, format!("pmo-evidence commands{extent} --seed {seed}"), seed)
         };
         record.print();
         if self.only.is_none() { record.save() } else { Ok(()) }

@@ -18,6 +18,7 @@ const LAYERS: [(&str, &str); 21] = [
     ),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
+    ("commands", "commands of `pmo` die of SIGKILL before a system call, and at random moments"),
     (
         "snapshots",
         "an object of 64 GiB is kept, copied and followed beside its writer, under SIGKILL, and what that costs",
