@@ -10,7 +10,7 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
-const LAYERS: [(&str, &str); 21] = [
+const LAYERS: [(&str, &str); 22] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     (
         "on-demand",
