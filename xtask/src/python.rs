@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     }
 }
 
-const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
+pub(crate) const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
 
 /// An interpreter of the version of `own` that all users may run: itself, or one of the system's.
 fn for_everybody(own: &Path) -> Option<PathBuf> {
@@ -163,7 +163,7 @@ impl Environment {
     }
 }
 
-fn ask(python: &Path, code: &str) -> Option<String> {
+pub(crate) fn ask(python: &Path, code: &str) -> Option<String> {
     let output = Command::new(python).args(["-c", code]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     output.status.success().then_some(text)

@@ -11,25 +11,6 @@
 //!
 //! The contract of objects on demand does not depend on it: an absent, slow or lying guard costs
 //! time, or the last commits in a power cut.
-//!
-//! | module | owns |
-//! |---|---|
-//! | `detector` | detectors, each with a thread |
-//! | `budget` | the bytes that may be not durable |
-//! | `protocol` | lines between writers and the guard |
-//! | `socket` | the socket, and the lock that makes the guard the only one there |
-//! | `connection` | bytes of a client in both directions, bounded |
-//! | `process` | the process that made a connection |
-//! | `writer` | a process that is registered |
-//! | `round` | having all writers publish once |
-//! | `recoveries` | bringing to pools what processes left |
-//! | `places` | the clients that there is room for, by user |
-//! | `state` | clients, power, the round: what happens when something happens |
-//! | `guard` | the loop that waits for things to happen |
-//! | `events`, `note` | things that threads tell the loop, and the loop people |
-//! | `report` | the state, for people and programs |
-//! | `client` | asking a guard for its state |
-//! | `kernel` | calls of the kernel: the only unsafe code |
 
 #![deny(unsafe_code)]
 

@@ -6,7 +6,6 @@
 //! left it.
 //!
 //! ```
-//! # fn main() -> indelible::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("visits.pmo");
 //! use indelible::{Plain, Pool};
@@ -28,7 +27,7 @@
 //! visits.last[..5].copy_from_slice(b"alice");
 //! object.psync()?;
 //! # assert_eq!(object.root::<Visits>()?.count, 1);
-//! # Ok(()) }
+//! # Ok::<(), indelible::Error>(())
 //! ```
 //!
 //! Growing structures (text, vectors, maps, nested) are in [`collections`], found again by name and

@@ -244,7 +244,7 @@ pub const MODELS: &[Model] = &[
     bounded(3, "a ticket that was waited for is durable", tickets::a_ticket_that_was_waited_for_is_durable),
     bounded(
         3,
-        "who is expected in a round keeps nobody waiting",
+        "an expected thread keeps no other waiting",
         tickets::who_is_expected_keeps_nobody_waiting,
     ),
     bounded(3, "so it is where cuts fail", tickets::a_ticket_of_a_failed_round_is_not_taken_for_durable),
@@ -264,7 +264,7 @@ pub const MODELS: &[Model] = &[
         durable::acknowledged_transactions_are_durable,
     ),
     bounded(2, "none is acknowledged after a failed write", durable::none_is_acknowledged_after_a_failure),
-    bounded(3, "publications wait for nobody for ever", durable::commits_of_those_that_are_expected_end),
+    bounded(3, "no publication waits for ever", durable::commits_of_those_that_are_expected_end),
     bounded(
         2,
         "a failed write of the second leaves the first",

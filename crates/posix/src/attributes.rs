@@ -8,7 +8,7 @@ use indelible::collections::PVec;
 /// Linux's limit of an extended attribute.
 const LONGEST: usize = 64 << 10;
 
-/// Attributes to set; `None` stays.
+/// Attributes to set; `None` keeps the former value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     /// Permissions without the kind.
@@ -28,12 +28,12 @@ pub struct Set {
 /// Whether an extended attribute may exist already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// It may.
+    /// It may exist.
     #[default]
     Any,
-    /// It must not: `XATTR_CREATE`.
+    /// It must not exist: `XATTR_CREATE`.
     Refuse,
-    /// It must: `XATTR_REPLACE`.
+    /// It must exist: `XATTR_REPLACE`.
     Require,
 }
 

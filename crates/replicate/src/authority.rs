@@ -42,9 +42,6 @@ pub struct Claim {
 /// this module.
 pub trait Authority: Send {
     /// The last epoch and its last segment; `None`: no process has shipped.
-    ///
-    /// # Errors
-    /// The store's.
     fn newest(&mut self) -> Result<Option<Position>>;
 
     /// Takes the next epoch, after the end of the last; returns its place before the first segment.
@@ -60,9 +57,6 @@ pub trait Authority: Send {
     fn renew(&mut self) -> Result<()>;
 
     /// Ends an epoch; returns its last segment.
-    ///
-    /// # Errors
-    /// The store's.
     fn fence(&mut self, epoch: u64) -> Result<Position>;
 
     /// Puts the segment at the next place; it counts once this returns. Waits for a store that does

@@ -52,9 +52,6 @@ struct Chain {
 impl<'a> Shipper<'a> {
     /// Takes the next epoch of a prefix; the first [`tick`](Shipper::tick) ships the whole pool.
     /// `key` opens objects that have one.
-    ///
-    /// # Errors
-    /// As for [`Authority::claim`].
     pub fn begin(pool: &Pool, key: &[u8], authority: &'a mut dyn Authority, claim: &Claim) -> Result<Self> {
         let at = authority.claim(claim)?;
         let chain = Chain { at, parent: ([0; 16], [0; 32]), depth: 0, created: 0 };

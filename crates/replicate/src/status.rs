@@ -74,9 +74,6 @@ pub fn status(bucket: &dyn Bucket, clock: &dyn Clock) -> Result<Option<Status>> 
 }
 
 /// Lists all moments, ascending; reads every segment's object.
-///
-/// # Errors
-/// As for [`status()`].
 pub fn moments(bucket: &dyn Bucket, clock: &dyn Clock) -> Result<Vec<Moment>> {
     let store = Patient { bucket, clock };
     let history = History::read(store)?;

@@ -56,7 +56,7 @@ pub fn ambiguous_words(rule: Rule) -> Result<(), String> {
     })
 }
 
-/// Up to 7 bits anywhere, and near codewords: there, all but one of 14 have no second explanation.
+/// Up to 7 bits anywhere, and 6 or 7 bits in and beside codewords.
 pub fn random_damage(rule: Rule) -> Result<(), String> {
     let mut random = Seeded::new(335);
     for flips in 0..=7 {

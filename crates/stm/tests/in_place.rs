@@ -99,7 +99,7 @@ unsafe impl Memory for Undoing {
                 thread.begin().expect("no other transaction of this thread");
                 let mut running = thread.running().expect("begun");
                 // SAFETY: the same word.
-                unsafe { running.store(address as *mut u64, 9) }.expect("nobody has it");
+                unsafe { running.store(address as *mut u64, 9) }.expect("no other owner");
                 // SAFETY: as above.
                 let seen = unsafe { Direct.load(address) };
                 if meets {

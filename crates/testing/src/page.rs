@@ -25,6 +25,22 @@ pub fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
+/// Number of paragraphs of code in the page's Rust blocks that are parts of `program`.
+///
+/// # Panics
+/// If a block has such a part and another one.
+#[must_use]
+pub fn parts_of(page: &str, program: &str) -> usize {
+    let mut parts = 0;
+    for (_, block) in blocks(page).iter().filter(|(kind, _)| kind == "rust") {
+        let of_program = |part: &&str| program.contains(&format!("{}\n", part.trim_end()));
+        let (own, other): (Vec<_>, Vec<_>) = block.split("\n\n").partition(of_program);
+        assert!(own.is_empty() || other.is_empty(), "not in the program:\n{}", other.join("\n\n"));
+        parts += own.len();
+    }
+    parts
+}
+
 #[must_use]
 pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);

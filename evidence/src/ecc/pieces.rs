@@ -23,7 +23,7 @@ pub(super) struct Plan<'a> {
 
 enum Piece {
     Each(u32),
-    /// Parts of a codeword: 7 of its ones have two explanations; more look like the fewer others.
+    /// Parts of a codeword: half of its ones has two explanations, more look like the others.
     Parts(u128),
     Random(RangeInclusive<u32>, u64),
 }

@@ -46,8 +46,6 @@ pub(crate) trait Course {
     /// A promise was broken.
     fn line(&mut self, word: &str, rest: &str, counts: &mut Counts) -> std::result::Result<bool, String>;
 
-    /// # Errors
-    /// As for [`line`](Course::line).
     fn end(&mut self, outcome: &Outcome, counts: &mut Counts) -> std::result::Result<(), String>;
 }
 

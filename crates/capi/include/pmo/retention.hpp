@@ -103,8 +103,8 @@ template <class Old, class New, class F> detail::conversion<Old, New, std::decay
     return detail::conversion<Old, New, std::decay_t<F>>(std::decay_t<F>(std::forward<F>(function)));
 }
 
-// A step of heap::root_from: a root of a type that no converter leads away from is made anew, and
-// its blocks are freed; the function is called with a const pmo_reset &.
+// A step of heap::root_from: makes a root anew if no converter takes its type. Its blocks are freed,
+// and the function is called with a const pmo_reset &.
 template <class F> detail::reset_step<std::decay_t<F>> or_reset(F &&told)
 {
     return detail::reset_step<std::decay_t<F>>(std::decay_t<F>(std::forward<F>(told)));

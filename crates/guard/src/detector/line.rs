@@ -23,9 +23,6 @@ const LINES: [(&str, i32); 4] =
 /// The lines of a port.
 pub trait Port: Send + Sync + 'static {
     /// The active lines, as bits of `TIOCMGET`.
-    ///
-    /// # Errors
-    /// Those of the kernel.
     fn lines(&self) -> io::Result<i32>;
 
     /// Waits until a line in `mask` changes. Changes without a waiting thread are lost.

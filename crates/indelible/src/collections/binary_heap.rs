@@ -16,7 +16,6 @@ use std::fmt;
 /// A priority queue, as std's `BinaryHeap`: greatest element first.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -27,7 +26,7 @@ use std::fmt;
 /// due.extend([30_u64, 10, 20]);
 /// assert_eq!((due.pop(), due.peek()), (Some(30), Some(&20)));
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct PBinaryHeap<'h, T: Persist<'h>> {

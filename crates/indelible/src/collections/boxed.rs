@@ -28,7 +28,6 @@ use std::ptr::NonNull;
 /// `Option<PBox<T>>` has eight bytes, for linked nodes:
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # pool.create("o", 1 << 20)?;
@@ -56,7 +55,7 @@ use std::ptr::NonNull;
 /// }
 /// assert_eq!(sum, 6);
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct PBox<'h, T: Persist<'h>> {

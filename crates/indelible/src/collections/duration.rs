@@ -9,7 +9,6 @@ use std::time::Duration;
 /// std's `Duration` with a fixed layout. Containers of it take, and look up, a `Duration`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -19,7 +18,7 @@ use std::time::Duration;
 /// let limits = heap.root_or_default::<PHashMap<PString, PDuration>>("limits")?;
 /// limits.insert("connect", Duration::from_millis(1500));
 /// assert_eq!(Duration::from(limits["connect"]), Duration::from_millis(1500));
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(
     indelible_derive::Persist,

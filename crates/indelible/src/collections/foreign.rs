@@ -17,7 +17,6 @@ use std::ptr::NonNull;
 /// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use allocator_api2::vec::Vec;
@@ -26,7 +25,7 @@ use std::ptr::NonNull;
 /// let mut numbers = Vec::new_in(heap.heap_ref()?); // not in the memory of the process
 /// numbers.extend(0..1000_u64);
 /// assert_eq!(numbers.iter().sum::<u64>(), 499_500);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// If the process dies, unfreed blocks become free, but leak after a consistent cut. As after

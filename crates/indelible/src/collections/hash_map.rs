@@ -18,7 +18,6 @@ use std::ops::Index;
 /// Keys are [`StableHash`] and `Eq`. A `PHashMap<PString, u64>` takes `&str`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # pool.create("o", 1 << 20)?;
@@ -33,7 +32,7 @@ use std::ops::Index;
 /// assert_eq!(places.remove("not").unwrap(), [3]);
 /// assert!(!places.contains_key("not"));
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct PHashMap<'h, K: Persist<'h>, V: Persist<'h>> {
@@ -192,7 +191,6 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// under explicit tracking.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -203,7 +201,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// assert_eq!(map.update(&1, |value| std::mem::replace(value, 20)), Some(10));
     /// assert_eq!(map.update(&2, |value| *value), None);
     /// # assert_eq!(map[&1], 20);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     pub fn update<Q: Lookup<K> + ?Sized, R>(
         &mut self,

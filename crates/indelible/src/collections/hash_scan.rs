@@ -58,7 +58,6 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
     /// is met at least once.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -75,7 +74,7 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
     ///     map.insert(cursor, cursor); // the map grows beside the walk
     /// }
     /// assert_eq!(met, 1000);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     #[must_use = "the cursor with which the walk goes on"]
     pub fn scan(&self, cursor: u64, count: usize, mut each: impl FnMut(&K, &V)) -> u64 {

@@ -10,7 +10,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// or `Ipv6Addr`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -21,7 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// hits.insert(Ipv4Addr::LOCALHOST, 1_u64);
 /// assert_eq!(hits.get(&IpAddr::from([127, 0, 0, 1])), Some(&1));
 /// assert!(hits.keys().all(|address| IpAddr::from(*address).is_loopback()));
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(
     indelible_derive::Persist, indelible_derive::StableHash, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash,

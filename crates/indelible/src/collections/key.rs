@@ -213,7 +213,6 @@ tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4
 /// [`Composite`](derive@crate::Composite).
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = indelible::Heap::format(pool.create_attached("o", 1 << 20)?)?;
@@ -224,7 +223,7 @@ tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4
 /// sizes.insert(&packet[..], 4); // copied only if it becomes a new key
 /// *sizes.entry(&packet[..3]).or_insert(0) += 3;
 /// assert_eq!(sizes[b"\x07\0\0"], 3);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub trait Lookup<K>: StableHash {
     /// Whether this stands for `key`, and has the same hash.
@@ -241,7 +240,6 @@ impl<K: StableHash + Eq> Lookup<K> for K {
 /// A type to look up a `K` by in an ordered map: those of [`Lookup`].
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -261,7 +259,7 @@ impl<K: StableHash + Eq> Lookup<K> for K {
 /// events.insert(("bob", 5_u64), 3_u64);
 /// assert_eq!(events.get(&("alice", 20_u64)), Some(&2)); // nothing is allocated to look
 /// assert_eq!(events.range(("alice", 0_u64)..("alice", u64::MAX)).count(), 2);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub trait Compare<K> {
     /// Its order relative to `key`.

@@ -1,7 +1,6 @@
 //! Data structures in an object's heap, like std's.
 //!
 //! ```
-//! # fn main() -> indelible::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("words.pmo");
 //! use indelible::collections::{PHashMap, PString};
@@ -12,7 +11,7 @@
 //! *words.entry("hello").or_insert(0) += 1;
 //! heap.psync()?; // the map, its table, its strings: one step
 //! # assert_eq!(heap.root_mut::<PHashMap<PString, u64>>("words")?["hello"], 1);
-//! # Ok(()) }
+//! # Ok::<(), indelible::Error>(())
 //! ```
 //!
 //! In fields and signatures the lifetime is named, once for nested containers; an alias avoids it:

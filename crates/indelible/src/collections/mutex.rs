@@ -124,7 +124,6 @@ lock! {
     /// so that critical sections are durable as a whole.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # pool.create("o", 1 << 20)?;
@@ -142,7 +141,7 @@ lock! {
     /// });
     /// heap.psync_cut()?;
     /// assert_eq!(words.lock()["word"], 4);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     PMutex, "PMutex", Send
 }

@@ -20,7 +20,6 @@ use std::ops::Index;
 /// A `PBTreeMap<PString, u64>` takes `&str`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # pool.create("o", 1 << 20)?;
@@ -35,7 +34,7 @@ use std::ops::Index;
 /// assert_eq!(names, ["ten", "twenty"]);
 /// assert_eq!(log.pop_last().unwrap().0, 30);
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct PBTreeMap<'h, K: Persist<'h>, V: Persist<'h>> {

@@ -15,7 +15,6 @@ use std::ops::RangeBounds;
 /// An ordered set, as std's `BTreeSet`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -27,7 +26,7 @@ use std::ops::RangeBounds;
 /// assert_eq!(names.first().unwrap(), "alice");
 /// assert_eq!(names.range("b".to_owned()..).count(), 2);
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(transparent)]
 pub struct PBTreeSet<'h, T: Persist<'h>> {

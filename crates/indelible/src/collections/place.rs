@@ -24,7 +24,6 @@ use std::ptr::NonNull;
 /// A heap borrowed for `'h`, in which new values are allocated.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # pool.create("o", 1 << 20)?;
@@ -34,7 +33,7 @@ use std::ptr::NonNull;
 /// let (stack, heap_ref) = heap.root_and_heap::<PVec<PBox<u64>>>("stack")?;
 /// stack.push(PBox::new_in(7, heap_ref));
 /// assert_eq!(*stack[0], 7);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HeapRef<'h> {

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicPtr;
 /// with its target.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -26,7 +25,7 @@ use std::sync::atomic::AtomicPtr;
 /// // SAFETY: a block of zeros, large enough; no other code has it.
 /// unsafe { (*node).next = std::ptr::without_provenance_mut(3) };
 /// assert_eq!(heap.audit()?.pointers[0].path, "list.next.next");
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub trait PointsTo {
     /// The type of its target.

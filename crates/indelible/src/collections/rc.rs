@@ -37,7 +37,6 @@ const MOST: u64 = i64::MAX as u64;
 /// durable together with the owners.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -58,7 +57,7 @@ const MOST: u64 = i64::MAX as u64;
 /// library.by_name.remove("text");
 /// assert_eq!(&**library.all[0], "a long text");
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// An owner stays in its thread; threads that share an object share values by keys or indices:

@@ -63,7 +63,6 @@ impl Heap {
     /// `first`.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -77,7 +76,7 @@ impl Heap {
     /// struct Point { x: u32, y: u32 }
     ///
     /// assert_eq!(heap.root_mut::<Point>("here")?.y, 7);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

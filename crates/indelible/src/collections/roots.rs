@@ -161,7 +161,6 @@ impl Heap {
     /// The heap, to make values in while it is borrowed as a whole, as for values under a lock.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -172,7 +171,7 @@ impl Heap {
     /// let name = PBox::new_in("alice", heap.heap_ref()?); // without the lock
     /// names.lock().push(name);
     /// heap.psync_cut()?;
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors
@@ -215,7 +214,6 @@ impl Heap {
     /// Two roots at once, each made with its default if missing.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -225,7 +223,7 @@ impl Heap {
     /// log.push("hello");
     /// index.insert("hello", 0);
     /// heap.psync()?; // both, as one step
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors
@@ -254,17 +252,16 @@ impl Heap {
     /// The root `name`, made with `make` if missing.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # pool.create("o", 1 << 20)?;
     /// # let mut heap = indelible::Heap::format(pool.attach("o")?)?;
     /// use indelible::collections::PString;
     ///
-    /// let name = heap.root_or_insert_with::<PString, _>("name", |_| "nobody")?;
-    /// name.push_str(" yet");
-    /// assert_eq!(name, "nobody yet");
-    /// # Ok(()) }
+    /// let name = heap.root_or_insert_with::<PString, _>("name", |_| "alice")?;
+    /// name.push_str(" and bob");
+    /// assert_eq!(name, "alice and bob");
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -33,7 +33,6 @@ fn cold() {}
 /// A `PVec<PString>` takes `&str`.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # pool.create("o", 1 << 20)?;
@@ -48,7 +47,7 @@ fn cold() {}
 /// lines.sort();
 /// assert_eq!(lines[0], "first");
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(C)]
 pub struct PVec<'h, T: Persist<'h>> {

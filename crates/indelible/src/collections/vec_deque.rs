@@ -24,7 +24,6 @@ use std::ops::Range;
 /// A double-ended queue, as std's `VecDeque`, in constant time per element.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -37,7 +36,7 @@ use std::ops::Range;
 /// assert_eq!((jobs.len(), jobs[1].as_str()), (2, "third"));
 /// jobs.make_contiguous().sort(); // all that a vector can do
 /// heap.psync()?;
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[repr(C)]
 pub struct PVecDeque<'h, T: Persist<'h>> {

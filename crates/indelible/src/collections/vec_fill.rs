@@ -89,7 +89,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Appends clones of `values`.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = indelible::Heap::format(pool.create_attached("o", 1 << 20)?)?;
@@ -100,7 +99,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// log[0].extend_from_slice(b", two");
     /// log.push(PVec::from_slice_in(b"three", place));
     /// assert_eq!(log[0], b"one, two");
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Panics

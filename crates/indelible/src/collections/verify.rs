@@ -130,7 +130,6 @@ impl Heap {
     /// if these are all roots, the next psync records the verification durably.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::collections::{PVec, RootTypes};
@@ -145,7 +144,7 @@ impl Heap {
     /// assert_eq!(heap.root_mut::<PVec<u64>>("list").unwrap_err().kind(), ErrorKind::Untrusted);
     /// heap.verify(&RootTypes::new().root::<PVec<u64>>("list"))?;
     /// assert_eq!(heap.root_mut::<PVec<u64>>("list")?[0], 7);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -242,7 +242,6 @@ impl Heap {
     /// time and memory per block.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::Heap;
@@ -255,7 +254,7 @@ impl Heap {
     /// let audit = heap.audit()?;
     /// assert_eq!((audit.blocks, audit.leaks.len()), (3, 1)); // the root, its elements, and this:
     /// assert_eq!(audit.leaks[0].address, lost.as_ptr().addr());
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

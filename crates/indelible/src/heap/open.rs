@@ -42,7 +42,6 @@ impl Pool {
     /// numbers must choose a tracking.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("words.pmo");
     /// use indelible::Pool;
@@ -51,7 +50,7 @@ impl Pool {
     /// let mut heap = Pool::open_or_format(&path, 64 << 20)?.heap("words", 1 << 20)?;
     /// heap.root_or_default::<PVec<u64>>("numbers")?.extend(0..1_000_000); // more than 1 MiB
     /// heap.psync()?;
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -13,7 +13,6 @@ impl Heap {
     /// References into the heap end before:
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -24,7 +23,7 @@ impl Heap {
     /// heap.root_mut::<PVec<u64>>("list")?.retain(|number| *number == 2);
     /// heap.revert()?;
     /// assert_eq!(heap.root_mut::<PVec<u64>>("list")?[..], [1, 2, 3]);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// ```compile_fail,E0499

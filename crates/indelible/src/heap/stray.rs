@@ -108,7 +108,6 @@ impl Object {
     /// memory, and of other objects. A number that looks like one counts.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// let mut object = pool.create_attached("o", 4096)?;
@@ -116,7 +115,7 @@ impl Object {
     /// *object.root_mut::<u64>()? = std::ptr::from_ref(&*local).addr() as u64;
     /// let found = object.stray_pointers()?;
     /// assert_eq!((found.len(), found[0].offset), (1, 0));
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -24,7 +24,6 @@ impl Heap {
     /// [consistent cut](Heap::psync_cut).
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::collections::{PHashMap, PMutex, PString};
@@ -43,7 +42,7 @@ impl Heap {
     ///     }
     /// });
     /// # assert_eq!(words.lock()["word"], 4);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     pub fn commit(&self) -> Ticket<'_> {
         Ticket { heap: self, round: self.rounds.join(), waiting: Waiting::default() }

@@ -22,7 +22,6 @@ use std::ptr::NonNull;
 /// durable with their contents.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("names.pmo");
 /// use indelible::{Heap, Pool, TypeInfo};
@@ -44,7 +43,7 @@ use std::ptr::NonNull;
 /// let root = heap.root("lucky", &NUMBER)?;
 /// assert_eq!(heap.stats()?.blocks, 1);
 /// # assert_eq!(root.size, 8);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// Each object has one `Heap` at a time:

@@ -13,7 +13,6 @@ const MOST: usize = 64 << 20;
 /// cut or death before leaves some psync's records.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// let mut log = pool.open_log("events", b"")?; // created if there is none
@@ -22,7 +21,7 @@ const MOST: usize = 64 << 20;
 ///
 /// let mut reader = pool.read_log("events", b"")?; // beside it, in any process
 /// assert_eq!(reader.read()?.expect("a record").bytes, b"started");
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub struct Log {
     object: Object,

@@ -90,7 +90,6 @@ impl Pool {
     /// large as the object.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
@@ -101,7 +100,7 @@ impl Pool {
     /// if prices.refresh()? {
     ///     println!("now {}", prices.as_slice()[0]);
     /// }
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors
@@ -120,7 +119,6 @@ impl Pool {
     /// objects without pointers, in any number of states.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
@@ -130,7 +128,7 @@ impl Pool {
     /// prices.psync()?;
     /// let now = before.newer()?.expect("a psync came after it");
     /// assert_eq!((before.as_slice()[0], now.as_slice()[0]), (0, 7));
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

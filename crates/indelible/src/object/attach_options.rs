@@ -93,7 +93,6 @@ impl Pool {
     /// As [`attach`](Pool::attach), with these options.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
@@ -105,7 +104,7 @@ impl Pool {
     /// log.range_mut(0..5).copy_from_slice(b"hello"); // marks the range
     /// log.psync()?; // one marked line: no page fault, no scan
     /// # assert_eq!(log.rung(), "explicit");
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -23,7 +23,6 @@ impl Pool {
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
     ///
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// let pool = Pool::format(&path, 16 << 20)?;
@@ -34,7 +33,7 @@ impl Pool {
     /// let mut ledger = pool.attach_sealed("ledger", b"", &key)?;
     /// ledger.as_mut_slice()[..5].copy_from_slice(b"alice");
     /// ledger.psync()?;
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

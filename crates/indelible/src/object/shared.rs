@@ -23,7 +23,6 @@ impl Object {
     /// [`psync_cut`](Shared::psync_cut).
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut object = pool.create_attached("o", 4096)?;
@@ -38,7 +37,7 @@ impl Object {
     ///     hits.psync_cut()
     /// })?;
     /// # assert_eq!(hits[0].load(Ordering::Relaxed), 1);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// ```compile_fail,E0277

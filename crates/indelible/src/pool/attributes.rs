@@ -18,13 +18,12 @@ impl Pool {
     /// their number. None may be attached. About a thousand fit into one step.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
     /// # for name in ["logs/a", "logs/old/b"] { pool.create(name, 4096)?; }
     /// assert_eq!(pool.rename_directory("logs/", "archive/logs/", b"")?, 2);
     /// assert!(pool.stat("archive/logs/old/b").is_ok());
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors
@@ -52,7 +51,6 @@ impl Pool {
     /// attach or [`Heap::grow`](crate::Heap::grow) on.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::CreateOptions;
@@ -60,7 +58,7 @@ impl Pool {
     /// pool.create_with("data", &CreateOptions::new(4096).reach(1 << 20))?;
     /// pool.set_reach("data", b"", 1 << 30)?;
     /// assert_eq!(pool.stat("data")?.reach, 1 << 30);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

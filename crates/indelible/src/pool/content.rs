@@ -19,7 +19,6 @@ impl Pool {
     /// first 16 bytes of SHA-256, or returns the present one, of any name.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// let greeting = pool.create_by_content("greeting", b"hello")?;
@@ -28,7 +27,7 @@ impl Pool {
     /// assert_eq!(pool.stat("greeting")?.id, greeting.id);
     /// assert!(pool.stat("the same").is_err());
     /// assert_eq!(pool.attach_read("greeting")?.as_slice(), b"hello");
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -16,7 +16,6 @@ const WRITEBACK: u64 = 8 << 20;
 /// durable as one step; dropping it leaves nothing.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// let mut new = pool.import("weights", 100_000)?;
@@ -24,7 +23,7 @@ const WRITEBACK: u64 = 8 << 20;
 /// assert!(pool.stat("weights").is_err());
 /// new.publish()?;
 /// assert_eq!(&pool.attach_snapshot("weights")?.as_slice()[..6], b"first\0");
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub struct Import {
     pool: Pool,

@@ -24,13 +24,12 @@ impl List {
     /// Skips objects whose names `wanted` refuses, which saves most of their cost.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
     /// # for name in ["logs/a", "logs/b", "other"] { pool.create(name, 4096)?; }
     /// let logs = pool.list().named(|name| name.starts_with("logs/"));
     /// assert_eq!(logs.count(), 2);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     #[must_use]
     pub fn named(self, wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> List {
@@ -44,7 +43,6 @@ impl List {
     /// The table cannot be read.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
     /// # for name in ["a", "b", "c"] { pool.create(name, 4096)?; }
@@ -54,7 +52,7 @@ impl List {
     ///     sizes += own.join().unwrap();
     /// }
     /// assert_eq!(sizes, 3 * 4096);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     pub fn split(mut self, parts: usize) -> Result<Vec<List>> {
         let found = self.entries().map(|entries| entries.len());

@@ -70,7 +70,6 @@ pub(crate) use wait::patiently;
 /// An open pool. Clones, and further opens of a path in one process, are the same pool.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("notes.pmo");
 /// use indelible::Pool;
@@ -82,7 +81,7 @@ pub(crate) use wait::patiently;
 /// *runs.root_mut::<u64>()? += 1;
 /// runs.psync()?; // durable, as one step
 /// # assert_eq!(*runs.root::<u64>()?, 1);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Pool {

@@ -4,7 +4,7 @@ use super::Pool;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 
-/// If two differ, another writer came, or one is writing.
+/// Two that differ: another writer came, or one is writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     binding: Option<u64>,

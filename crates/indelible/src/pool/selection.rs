@@ -18,7 +18,6 @@ struct Item {
 /// more than their names.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
 /// # for name in ["b", "a", "c"] { pool.create(name, 4096)?; }
@@ -29,7 +28,7 @@ struct Item {
 /// selection.sort();
 /// let names = selection.stats().map(|stat| Ok(stat?.name)).collect::<indelible::Result<Vec<_>>>()?;
 /// assert_eq!(names, ["a", "b", "c"]);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub struct Selection {
     pool: Pool,

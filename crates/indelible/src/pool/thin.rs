@@ -178,7 +178,6 @@ impl Pool {
     /// returns their names.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// use indelible::{Keep, Pool};
@@ -193,7 +192,7 @@ impl Pool {
     /// # use std::time::{Duration, UNIX_EPOCH};
     /// let keep = keep.at(UNIX_EPOCH + Duration::from_secs(1_795_523_400)); // 2026-11-24T12:30:00Z
     /// assert_eq!(pool.thin("ledger", &keep, b"")?.len(), 7); // the last ones of three weeks stay
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -8,7 +8,6 @@ impl Heap {
     /// The root `name`, of any version of its type: converted, or reset, as the next calls decide.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -45,7 +44,7 @@ impl Heap {
     /// assert_eq!((&*config.address, config.seconds), ("localhost:80", 30));
     /// heap.psync()?; // the old value until here, the new one from here on
     /// # assert_eq!(heap.stats()?.blocks, 2);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// A converter makes the new value beside the old one; an error, a panic or a full heap leaves

@@ -55,7 +55,6 @@ impl Heap {
     /// is under way, and ends it with the last element.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 64 << 20)?;
     /// # let mut heap = pool.heap("o", 1 << 20)?;
@@ -73,7 +72,7 @@ impl Heap {
     ///     }
     /// }
     /// assert_eq!(heap.root_mut::<PVec<u64>>("prices")?.len(), 100_000);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// At any psync the root is the old vector, a [`Migrating`] with the whole old vector, or the

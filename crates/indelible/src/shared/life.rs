@@ -46,7 +46,6 @@ impl SharedObject {
     /// it.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// # use indelible::{Class, CreateOptions};
@@ -57,7 +56,7 @@ impl SharedObject {
     /// assert!(crew.is_alive(number)?);
     /// std::thread::spawn(move || drop(life)); // or its process dies
     /// assert!(crew.wait_end(number, None)?);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicU64;
 /// durable; its contents stay while the machine runs. Clones are the same attachment.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("example.pmo");
 /// use indelible::{Class, CreateOptions, Pool};
@@ -20,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 /// pool.create_with("hits", &CreateOptions::new(4096).class(Class::Shared))?;
 /// let hits = pool.attach_shared("hits")?; // in as many processes as you like
 /// hits.words()[0].fetch_add(1, Ordering::Relaxed);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct SharedObject {

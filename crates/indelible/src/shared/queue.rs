@@ -21,7 +21,6 @@ const PAUSES: u32 = 7;
 /// one consumer in order. Both sides may die at any instruction.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{Class, CreateOptions, QueueOptions};
@@ -36,7 +35,7 @@ const PAUSES: u32 = 7;
 /// let mut message = Vec::new();
 /// assert!(consumer.receive(&mut message, None)?);
 /// assert_eq!(message, b"compress");
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Queue {

@@ -58,7 +58,6 @@ impl std::fmt::Debug for Word<'_> {
 /// polled every 2 ms.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{Class, CreateOptions, wait_any};
@@ -72,7 +71,7 @@ impl std::fmt::Debug for Word<'_> {
 /// back.wake(1)?;
 /// let opened = wait_any(&[(front, 0), (back, 0)], Some(Duration::from_secs(1)))?;
 /// assert_eq!(opened, Some(1));
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// # Errors

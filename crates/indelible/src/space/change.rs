@@ -110,7 +110,6 @@ impl Space {
     /// one.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::{CreateOptions, Space};
@@ -122,7 +121,7 @@ impl Space {
     /// space.slice_mut(&id, text, 5)?[0] = b'j';
     /// assert_eq!(space.get(&id, text)?.slice(5)?, b"jello");
     /// assert!(space.slice_mut(&id, text, 500).is_err(), "the block has fewer");
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -18,7 +18,6 @@ const FIRST: usize = 8;
 /// [`FarVec`](crate::FarVec).
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{CreateOptions, FarMap, Space};
@@ -33,7 +32,7 @@ const FIRST: usize = 8;
 /// let map = space.get(&id, ages)?;
 /// assert_eq!((map.len(), *map.find(&7)?.unwrap()), (1, 31));
 /// assert!(map.find(&8)?.is_none());
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Plain, Persist)]
 #[repr(C)]

@@ -46,7 +46,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// the space is, so that no thread stores to bytes being read.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// use indelible::{CreateOptions, Far, Persist, Plain, Pool, Rights, Space};
 ///
@@ -76,7 +75,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// let second = first.follow(first.next)?.expect("there is one more");
 /// assert_eq!((first.value, second.value), (1, 2));
 /// assert!(second.follow(second.next)?.is_none());
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// No reference to a target outlives a change:

@@ -13,7 +13,6 @@ use crate::pool::Pool;
 /// to eight times.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{FarTarget, Pool, Space};
@@ -24,7 +23,7 @@ use crate::pool::Pool;
 ///     let object = if name == "primary" { "data-2" } else { return Ok(None) };
 ///     Ok(Some(FarTarget::Name { resolver: "name".into(), name: object.into() }))
 /// });
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 pub trait Resolver: Send + Sync {
     /// The object of that name; `None`: absent.

@@ -11,7 +11,6 @@ use indelible_derive::{Persist, Plain};
 /// length.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{CreateOptions, FarVec, Space};
@@ -24,7 +23,7 @@ use indelible_derive::{Persist, Plain};
 /// space.vec_extend(&id, primes, &[2, 3, 5])?;
 /// space.vec_mut(&id, primes)?[2] = 7;
 /// assert_eq!(space.get(&id, primes)?.values()?, [2, 3, 7]);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Plain, Persist)]
 #[repr(C)]

@@ -19,7 +19,6 @@ pub struct Home<'s> {
 /// bounds check.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{CreateOptions, Far, Rights, Space};
@@ -39,7 +38,7 @@ pub struct Home<'s> {
 /// let data = space.home(&ids[0])?.way(pointers[0].index())?;
 /// let sum: u64 = pointers.iter().map(|pointer| Ok(*data.get(*pointer)?)).sum::<indelible::Result<u64>>()?;
 /// assert_eq!(sum, 45);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Way<'s> {

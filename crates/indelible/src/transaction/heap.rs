@@ -37,7 +37,6 @@ impl Pool {
     /// [epochs](Pool::set_epochs) or by [`TxHeap::tx_sync`].
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::collections::transactional::TxHashMap;
@@ -47,7 +46,7 @@ impl Pool {
     /// sessions.transaction(|tx| hits.insert(tx, 17, 1))?; // whatever becomes of the process
     /// sessions.tx_sync()?; // and of the machine
     /// # assert_eq!(sessions.pending(), indelible::Pending::default());
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -23,7 +23,6 @@ use std::ops::Deref;
 /// gains little.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("bank.pmo");
 /// use indelible::{Class, CreateOptions, Plain, Pool, TxCell};
@@ -49,7 +48,7 @@ use std::ops::Deref;
 /// })?;
 /// assert!(moved);
 /// # assert_eq!(bank.transaction(|tx| tx.read(&bank.balances[1]))?, 30);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// Any access at the object's own address is a SIGSEGV. While a transaction uses the object it

@@ -33,7 +33,6 @@ impl Pool {
     /// repairs damaged ones durably. `progress` gets bytes done and all.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::{CreateOptions, TxCell};
@@ -44,7 +43,7 @@ impl Pool {
     /// ledger.detach()?;
     /// let found = pool.scrub("ledger", b"", &mut |_, _| {})?;
     /// assert_eq!((found.words, found.repaired, found.lost.len()), (512, 0, 0));
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -132,7 +132,6 @@ impl<'t> Tx<'t> {
     /// commits.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::{Plain, TxCell, TxPtr};
@@ -160,7 +159,7 @@ impl<'t> Tx<'t> {
     ///     Ok::<_, indelible::Error>(value)
     /// })?;
     /// assert_eq!(popped, 7);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// Values consist of cells:

@@ -29,7 +29,6 @@ use placed::Placed;
 /// atomically and visible to processes that have the view [attached](AttachedView).
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{AttachedView, Rights, View};
@@ -44,7 +43,7 @@ use placed::Placed;
 /// *work.get_mut::<u64>(7)? += 1;                       // this attaches it
 /// work.psync()?;
 /// # assert_eq!(*work.get::<u64>(7)?, 1);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct View {

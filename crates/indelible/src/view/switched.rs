@@ -24,7 +24,6 @@ use std::ptr::NonNull;
 /// the thread's rights as well, except psync.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 /// use indelible::{Rights, SecurityContext, SwitchedView, View};
@@ -48,7 +47,7 @@ use std::ptr::NonNull;
 /// assert_eq!(shop.within(&["clerk"], |shop| shop.get::<u64>(0).copied())??, 7);
 /// let refused = shop.within_mut(&["clerk"], |shop| shop.get_mut::<u64>(0).map(|price| *price = 8))?;
 /// assert_eq!(refused.unwrap_err().kind(), indelible::ErrorKind::Denied);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct SwitchedView {

@@ -1,16 +1,6 @@
 //! The store: a pool shared by processes.
 //!
-//! Rooms, bottom-up; each imports only earlier ones (`xtask/tests/tidy`):
-//!
-//! - `locks`: this process's locks and holds, and limits of waits
-//! - `access`: the table, one thread and one process at a time
-//! - `lanes`: a lane of this process: states, group commit, checkpoints, cached pages
-//! - `pool`: an open pool; choice of lanes; space for objects
-//! - `attachment`: attach, psync, direct writes, grow, detach
-//! - `transactions`: commits as batches in the order of their numbers
-//! - `operations`: format, create, rename, resize, destroy, list, and views for tools
-//! - `check`, `repair`
-//! - `upgrade`: pools of an earlier format
+//! ARCHITECTURE.md lists its rooms, bottom-up; each imports only earlier ones (`xtask/tests/tidy`).
 //!
 //! Lock order, outermost first: the objects of transactions → an object (kernel lock, never waited
 //! for) → a lane's apply lock → a writer lane's state → an object's page cache → the table (mutex

@@ -43,9 +43,6 @@ const READ: u64 = 64 * 1024;
 
 impl TableTransaction<'_> {
     /// Reads and judges the slots at `offsets`, in order.
-    ///
-    /// # Errors
-    /// Those of `visit`.
     pub fn slots(&self, offsets: &[u64], visit: &mut dyn FnMut(u64, SlotFound) -> Result<()>) -> Result<()> {
         self.slots_unless(offsets, &|_, _| false, &mut |offset, found| match found {
             Some(found) => visit(offset, found),
@@ -55,9 +52,6 @@ impl TableTransaction<'_> {
 
     /// As [`slots`](Self::slots), but the `n`th slot is not judged (`None`) if `skips(n, entry)`
     /// is true for its unproved entry.
-    ///
-    /// # Errors
-    /// Those of `visit`.
     pub fn slots_unless(
         &self,
         offsets: &[u64],

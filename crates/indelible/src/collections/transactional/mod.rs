@@ -1,7 +1,6 @@
 //! Data structures that transactions change, in the heap of a transactional object.
 //!
 //! ```
-//! # fn main() -> indelible::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
 //! use indelible::collections::transactional::{TxHashMap, TxQueue};
@@ -19,7 +18,7 @@
 //!     Ok::<_, indelible::Error>(Some(left))
 //! })?;
 //! assert_eq!(left, Some(99));
-//! # Ok(()) }
+//! # Ok::<(), indelible::Error>(())
 //! ```
 //!
 //! Values are [`Plain`] and `Copy`, and have whole words of 8 bytes, as in a

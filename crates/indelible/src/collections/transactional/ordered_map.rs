@@ -152,7 +152,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     /// The first key at or after a bound, with its value.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::collections::transactional::TxOrderedMap;
@@ -171,7 +170,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
     ///     Ok::<_, indelible::Error>(sum)
     /// })?;
     /// assert_eq!(sum, 21 + 31);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     pub fn next(&self, tx: &mut Tx<'_>, from: Bound<K>) -> Result<Option<(K, V)>> {
         let fits = |key: &K| match &from {

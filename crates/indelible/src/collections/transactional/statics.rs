@@ -133,7 +133,6 @@ pub fn statics() -> Result<TxHeap> {
 /// Declares variables that outlive the program.
 ///
 /// ```
-/// # fn main() -> indelible::Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("p");
 /// use indelible::{Pool, persistent};
@@ -153,7 +152,7 @@ pub fn statics() -> Result<TxHeap> {
 ///     Ok::<_, indelible::Error>([now as i64, tx.read(limits)?[1]])
 /// })?;
 /// assert_eq!([now, most], [1, 99]);
-/// # Ok(()) }
+/// # Ok::<(), indelible::Error>(())
 /// ```
 ///
 /// A variable is a root of the object `statics`, of the variable's name, with whole words of 8

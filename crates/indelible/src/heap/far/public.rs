@@ -19,7 +19,6 @@ impl Heap {
     /// durable.
     ///
     /// ```
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
     /// use indelible::{Far, FarEntry, FarTarget, Rights};
@@ -32,7 +31,7 @@ impl Heap {
     /// assert_eq!(number, index.far_index(&entry)?); // one entry for all pointers
     /// let _pointer: Far<u64> = Far::new(number, 64).unwrap(); // to byte 64 of `data`
     /// assert_eq!(index.far_entry(number)?, entry);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -29,7 +29,6 @@ impl Pool {
     /// use indelible::Pool;
     /// use indelible::collections::PVec;
     ///
-    /// # fn main() -> indelible::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("example.pmo");
     /// let pool = Pool::format(&path, 16 << 20)?;
@@ -40,7 +39,7 @@ impl Pool {
     /// let mut trial = pool.heap("trial", 0)?; // beside the other
     /// trial.root_or_default::<PVec<u64>>("numbers")?.push(100);
     /// assert_eq!(list.root_or_default::<PVec<u64>>("numbers")?.len(), 100);
-    /// # Ok(()) }
+    /// # Ok::<(), indelible::Error>(())
     /// ```
     ///
     /// # Errors

@@ -61,9 +61,6 @@ impl Store {
 
     /// [`attach_reader`](Store::attach_reader) of the bytes in the pool: ciphertext of a sealed
     /// object, until [unsealed](Reader::unseal).
-    ///
-    /// # Errors
-    /// As for [`attach_reader`](Store::attach_reader), but for `KeyNeeded`.
     pub fn attach_raw_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let clean = self.unless_held_still(|| {
             self.view(|table| {

@@ -136,9 +136,6 @@ impl Primary<'_> {
 
 impl Store {
     /// Reads an object as last psynced, without another process's pending lines.
-    ///
-    /// # Errors
-    /// The medium's. `KeyNeeded` of a sealed object.
     pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
         if object.is_sealed() {
             return Err(SealError::KeyNeeded.into());

@@ -240,9 +240,6 @@ impl Writer {
     }
 
     /// Changes a sealed object's key slots in one step.
-    ///
-    /// # Errors
-    /// Those of `change`, and of [`psync`](Writer::psync). `NotSealed`.
     pub fn change_keys<R>(
         &mut self,
         unlocked: &Unlocked,

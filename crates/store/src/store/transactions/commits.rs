@@ -220,7 +220,7 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Not those that wait for company.
+    /// Wakes waiting threads, except those that wait for company.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
