@@ -4,10 +4,10 @@
 
 use crate::failure::{Failure, Result, code};
 use crate::header::Header;
-use crate::host::{self, PerProcess};
+use crate::host;
 use crate::lease::Lease;
 use crate::state::{SharedView, Source, State, View, lock, with_room};
-use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, PoolOptions, Tracking};
+use indelible::{AttachOptions, CreateOptions, ErrorKind, PerProcess, Pool, PoolOptions, Tracking};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(crate) struct Database {
     paid: Arc<Condvar>,
     lease: OnceLock<Option<Lease>>,
     watcher: OnceLock<JoinHandle<()>>,
-    /// The process that opened it, by its number of forks.
-    generation: u32,
+    /// The process that opened it.
+    process: usize,
 }
 
 pub(crate) static OPEN: PerProcess<Mutex<Vec<Weak<Database>>>> = PerProcess::new();
@@ -99,8 +99,8 @@ impl Open<'_> {
         let grows =
             (self.size.is_none() && !read_only && crate::offered(self.path)?.is_none()).then(|| pool.clone());
         let (state, paid) = (Mutex::new(State::new(grows)), Arc::default());
-        let (lease, watcher, generation) = (OnceLock::new(), OnceLock::new(), host::generation());
-        let database = Arc::new(Database { pool, name, read_only, state, paid, lease, watcher, generation });
+        let (lease, watcher, process) = (OnceLock::new(), OnceLock::new(), host::process());
+        let database = Arc::new(Database { pool, name, read_only, state, paid, lease, watcher, process });
         open.push(Arc::downgrade(&database));
         Ok(database)
     }
@@ -273,14 +273,19 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let Some(watcher) = self.watcher.take().filter(|_| self.generation == host::generation()) else {
+        if self.process != host::process() {
             return;
-        };
-        let told = self.lease.get().and_then(Option::as_ref).is_some_and(|lease| lease.leave().is_ok());
-        // The thread may be the last that has the database.
-        if told && watcher.thread().id() != std::thread::current().id() {
+        }
+        let Some(lease) = self.lease.take().flatten() else { return };
+        if let Some(watcher) = self.watcher.take()
+            && lease.leave().is_ok()
+            // The thread may be the last that has the database.
+            && watcher.thread().id() != std::thread::current().id()
+        {
             let _ = watcher.join();
         }
+        drop(lease);
+        Lease::forget(&self.pool, &self.name);
     }
 }
 

@@ -6,10 +6,10 @@
 
 use crate::abi::{Functions, Vfs};
 use crate::failure::Failure;
+use indelible::PerProcess;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 pub(crate) struct Host {
     pub(crate) functions: Functions,
@@ -23,54 +23,10 @@ unsafe impl Sync for Host {}
 
 pub(crate) static HOST: OnceLock<Host> = OnceLock::new();
 
-/// Forks between this process and the one that registered the VFS.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// The fork handler: this process is a child.
-pub(crate) extern "C" fn forked() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-}
-
-pub(crate) fn generation() -> u32 {
-    GENERATION.load(Ordering::Relaxed)
-}
-
-/// A value with locks that each process has for itself: a thread that a forked child lacks may hold
-/// those of its parent for ever.
-pub(crate) struct PerProcess<T: 'static> {
-    /// Null, or an entry of the process with this number of forks. Entries are leaked.
-    entry: AtomicPtr<(u32, T)>,
-}
-
-impl<T: Default + Sync> PerProcess<T> {
-    pub(crate) const fn new() -> PerProcess<T> {
-        PerProcess { entry: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    pub(crate) fn get(&self) -> &'static T {
-        self.get_or(|_| T::default())
-    }
-
-    /// A process that has none makes it of its parent's.
-    pub(crate) fn get_or(&self, make: impl FnOnce(Option<&'static T>) -> T) -> &'static T {
-        let last = self.entry.load(Ordering::Acquire);
-        // SAFETY: null, or an entry that was leaked.
-        let parent = match unsafe { last.as_ref() } {
-            Some((of, value)) if *of == generation() => return value,
-            of_a_parent => of_a_parent.map(|(_, value)| value),
-        };
-        let made = Box::into_raw(Box::new((generation(), make(parent))));
-        match self.entry.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: leaked from here on.
-            Ok(_) => unsafe { &(*made).1 },
-            Err(winner) => {
-                // SAFETY: from `Box::into_raw`, and no other thread has it.
-                drop(unsafe { Box::from_raw(made) });
-                // SAFETY: a leaked entry of this process.
-                unsafe { &(*winner).1 }
-            }
-        }
-    }
+/// A number that differs between a process and those that it forks.
+pub(crate) fn process() -> usize {
+    static OWN: PerProcess<u8> = PerProcess::new();
+    ptr::from_ref(OWN.get()).addr()
 }
 
 pub(crate) fn default() -> *mut Vfs {

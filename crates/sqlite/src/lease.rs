@@ -5,10 +5,16 @@
 use crate::failure::Result;
 use indelible::{Class, CreateOptions, ErrorKind, Pool, SharedObject, wait_any};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Offset of the word that counts closed databases.
 const LEFT: usize = 64;
+/// Longest wait for a process that makes the memory, or gives it back.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+fn name(object: &str) -> String {
+    format!("{object}.lease")
+}
 
 #[derive(Clone)]
 pub(crate) struct Lease(SharedObject);
@@ -16,17 +22,34 @@ pub(crate) struct Lease(SharedObject);
 impl Lease {
     /// Attaches the word of a database's object; a missing one, or an earlier boot's, is made anew.
     pub(crate) fn of(pool: &Pool, object: &str) -> Result<Lease> {
-        let name = format!("{object}.lease");
+        let begin = Instant::now();
+        loop {
+            match Lease::attach(pool, &name(object)) {
+                // Another process makes its memory, or gives it back.
+                Err(failure) if failure.is_busy() && begin.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Gives its memory back, unless a process has it.
+    pub(crate) fn forget(pool: &Pool, object: &str) {
+        let _ = pool.forget_shared(&name(object), b"");
+    }
+
+    fn attach(pool: &Pool, name: &str) -> Result<Lease> {
         let missing = [ErrorKind::NotFound, ErrorKind::VolatileGone];
-        match pool.attach_shared(&name) {
+        match pool.attach_shared(name) {
             Err(error) if missing.contains(&error.kind()) => {}
             attached => return Ok(Lease(attached?)),
         }
-        match pool.create_with(&name, &CreateOptions::new(4096).class(Class::Shared)) {
+        match pool.create_with(name, &CreateOptions::new(4096).class(Class::Shared)) {
             Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
             _ => {}
         }
-        Ok(Lease(pool.attach_shared(&name)?))
+        Ok(Lease(pool.attach_shared(name)?))
     }
 
     pub(crate) fn ask(&self) -> Result<()> {

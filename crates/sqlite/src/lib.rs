@@ -57,8 +57,7 @@ pub use extension::{Refused, register, sqlite3_pmo_register_with, sqlite3_sqlite
 pub use plain::{CopyError, export, import};
 
 use failure::{Failure, Result, code};
-use host::PerProcess;
-use indelible::Pool;
+use indelible::{PerProcess, Pool};
 use state::lock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! Journals: files in the memory of the process. A crash needs none, as an object takes itself back
 //! to its last psync.
 
-use crate::host::PerProcess;
 use crate::state::lock;
+use indelible::PerProcess;
 use std::sync::{Mutex, MutexGuard};
 
 /// Names of super-journals, once for each journal in memory that has the name.

@@ -5,8 +5,9 @@
 
 use crate::database::Database;
 use crate::failure::{Failure, Result, code};
-use crate::host::{self, PerProcess};
+use crate::host;
 use crate::state::{State, lock};
+use indelible::PerProcess;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 

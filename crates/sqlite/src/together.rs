@@ -8,9 +8,9 @@
 
 use crate::database::Database;
 use crate::failure::Result;
-use crate::host::PerProcess;
 use crate::state::{State, Wait, lock};
 use crate::tickets;
+use indelible::PerProcess;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -37,7 +37,7 @@ enum Body {
 struct File {
     methods: *const IoMethods,
     body: *mut Body,
-    generation: u32,
+    process: usize,
 }
 
 static METHODS: IoMethods = IoMethods {
@@ -73,10 +73,6 @@ pub(crate) unsafe fn register(functions: Functions) -> c_int {
     let Some(base) = (unsafe { default.as_ref() }) else { return code::IOERR };
     if HOST.set(Host { functions, default }).is_err() {
         return code::OK;
-    }
-    // SAFETY: the handler is async-signal-safe.
-    if unsafe { libc::pthread_atfork(None, None, Some(host::forked)) } != 0 {
-        return code::IOERR;
     }
     let vfs = Box::new(Vfs {
         version: 3,
@@ -117,7 +113,7 @@ fn call(work: impl FnOnce() -> Result<c_int>) -> c_int {
 fn with(file: *mut c_void, work: impl FnOnce(&mut Body) -> Result<c_int>) -> c_int {
     // SAFETY: invariant 1.
     let file = unsafe { &mut *file.cast::<File>() };
-    if file.generation != host::generation() {
+    if file.process != host::process() {
         let text = "a forked child uses its parent's connection; open another one";
         return tell(&Failure::new(code::MISUSE, text));
     }
@@ -150,7 +146,12 @@ fn is_set(value: Option<String>) -> bool {
 }
 
 fn bytes(text: &str) -> Result<u64> {
-    let bad = || Failure::new(code::CANTOPEN, format!("size={text} is no number of bytes"));
+    let bad = || {
+        Failure::new(
+            code::CANTOPEN,
+            format!("size={text} is no number of bytes; write 64M or 1G, for example"),
+        )
+    };
     let (digits, unit) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M') => (&text[..text.len() - 1], 1 << 20),
@@ -210,10 +211,10 @@ unsafe extern "C" fn x_open(
             flags = flags & !(open::READ_WRITE | open::CREATE) | open::READ_ONLY;
         }
         let body = Box::into_raw(Box::new(body));
-        let generation = host::generation();
+        let process = host::process();
         // SAFETY: SQLite's memory for the file, and a place for flags, or null.
         unsafe {
-            file.write(File { methods: &METHODS, body, generation });
+            file.write(File { methods: &METHODS, body, process });
             if let Some(out) = out.as_mut() {
                 *out = flags;
             }
@@ -226,7 +227,7 @@ unsafe extern "C" fn close(file: *mut c_void) -> c_int {
     // SAFETY: invariant 1.
     let file = unsafe { &mut *file.cast::<File>() };
     // A forked child leaves the connection to its parent.
-    if file.generation == host::generation() {
+    if file.process == host::process() {
         let body = file.body;
         // SAFETY: invariant 1: made by `x_open`, and not used again.
         call(|| unsafe {

@@ -46,6 +46,31 @@ fn s2_26_a_reader_keeps_its_state_beside_a_writer_and_begins_anew_to_write() {
     assert_eq!(integrity(&writer), "ok");
 }
 
+/// Files in which objects that processes share have their memory.
+fn memory_of(path: &Path) -> usize {
+    let pool = u128::from_be_bytes(Pool::open(path).unwrap().id());
+    let files = std::fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().file_name());
+    files.filter(|name| name.to_string_lossy().starts_with(&format!("indelible-{pool:032x}-"))).count()
+}
+
+#[test]
+fn the_memory_of_a_lease_goes_with_the_last_process_that_has_the_database() {
+    let (dir, path) = place();
+    let connection = counter(&path);
+    let second = open(&path, "main.db");
+    assert_eq!(memory_of(&path), 1);
+    drop(connection);
+    assert_eq!(memory_of(&path), 1, "a connection has it");
+    let lease = Pool::open(&path).unwrap().attach_shared("main.db.lease").unwrap();
+    drop(second);
+    assert_eq!(memory_of(&path), 1, "another user has it");
+    lease.detach();
+    let connection = open(&path, "main.db");
+    connection.execute_batch("UPDATE n SET v = v + 1").unwrap();
+    drop(connection);
+    assert_eq!((memory_of(&path), dir.path().exists()), (0, true));
+}
+
 #[test]
 fn pages_that_are_lent_keep_a_writer_waiting_and_no_state_is_mixed() {
     let (_dir, path) = place();

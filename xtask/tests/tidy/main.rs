@@ -4,6 +4,7 @@
 mod circles;
 mod code;
 mod layers;
+mod locks;
 mod protocol;
 mod published;
 mod sources;

@@ -14,10 +14,11 @@ use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
 use crate::heap::{Heap, HeapError, ReadHeap, Root, RootCache, RootRange, TypeInfo};
+use crate::sys::per_process::PerProcess;
 use crate::types::{Description, Malformed, fingerprints_are_broken, truncate};
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub(crate) struct Described {
     name: String,
@@ -82,16 +83,16 @@ fn known_place<'h, T: Persist<'h>>(
 }
 
 pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
-    static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
+    static MADE: PerProcess<RwLock<HashMap<TypeId, Arc<Described>>>> = PerProcess::new();
 
     let ty = type_hash::<T>();
-    if let Some(made) = MADE.read().unwrap_or_else(PoisonError::into_inner).get(&ty) {
+    if let Some(made) = MADE.get().read().unwrap_or_else(PoisonError::into_inner).get(&ty) {
         return Arc::clone(made);
     }
     let made = Arc::new(Describing::of::<T>().describe());
     // A violated rule must not last.
     if !fingerprints_are_broken() {
-        MADE.write().unwrap_or_else(PoisonError::into_inner).insert(ty, Arc::clone(&made));
+        MADE.get().write().unwrap_or_else(PoisonError::into_inner).insert(ty, Arc::clone(&made));
     }
     made
 }

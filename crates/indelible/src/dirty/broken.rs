@@ -1,6 +1,6 @@
 //! For tests in their own process: a broken rule of the fault log, or a withheld means.
 
-use std::sync::OnceLock;
+use crate::sys::per_process::PerProcess;
 
 pub(super) const BROKEN: &str = "INDELIBLE_BROKEN_FAULT_LOG";
 
@@ -17,8 +17,8 @@ pub(super) enum Broken {
 
 impl Broken {
     pub(super) fn is_on(self) -> bool {
-        static NAMED: OnceLock<Option<String>> = OnceLock::new();
-        let named = NAMED.get_or_init(|| std::env::var(BROKEN).ok());
+        static NAMED: PerProcess<Option<String>> = PerProcess::new();
+        let named = NAMED.get_or(|_| std::env::var(BROKEN).ok());
         named.as_ref().is_some_and(|named| *named == format!("{self:?}"))
     }
 }

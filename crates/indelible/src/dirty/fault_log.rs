@@ -18,9 +18,9 @@
 #[cfg(test)]
 use super::broken::Broken;
 use crate::sys::fault_ring::Rings;
-use crate::sys::fork::{self, ForkLocal};
+use crate::sys::fork;
+use crate::sys::per_process::PerProcess;
 use crate::sys::{PAGE, faults};
-use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -85,12 +85,8 @@ impl Reading {
 impl FaultLog {
     /// The log of this process; `None` where the kernel refuses it.
     pub(super) fn get() -> Option<&'static FaultLog> {
-        static LOG: ForkLocal<Option<FaultLog>> = ForkLocal::new();
-        let make = || Ok::<_, Infallible>(Rings::open().ok().map(FaultLog::new));
-        match LOG.get_or_try(make) {
-            Ok(log) => log.as_ref(),
-            Err(never) => match never {},
-        }
+        static LOG: PerProcess<Option<FaultLog>> = PerProcess::new();
+        LOG.get_or(|_| Rings::open().ok().map(FaultLog::new)).as_ref()
     }
 
     fn new(rings: Rings) -> FaultLog {

@@ -32,7 +32,7 @@ use std::ops;
 use std::sync::{Arc, PoisonError};
 
 use crate::sys::PAGE;
-use crate::sys::fork::ForkLocal;
+use crate::sys::per_process::PerProcess;
 use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
 pub use predict::PredictionDepth;
 pub(crate) use prediction::PredictionParams;
@@ -61,8 +61,8 @@ pub(crate) struct ServeParams {
 /// `None`: no faults can be served, so pages must be filled before use.
 pub(crate) fn reach() -> Option<Reach> {
     // The probe takes descriptors, and is repeated after a lack of them.
-    static FOUND: ForkLocal<Reach> = ForkLocal::new();
-    FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
+    static FOUND: PerProcess<Reach> = PerProcess::new();
+    FOUND.get_or_try(|_| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
 
 pub(crate) struct Served {

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-use crate::sys::fork::{self, ForkLocal};
+use crate::sys::fork;
+use crate::sys::per_process::PerProcess;
 use crate::sys::uffd::{EVENT_REMOVE, Reach, Uffd, WP_ASYNC};
 
 type WriteOut = Box<dyn Fn() + Send + Sync>;
@@ -23,17 +24,17 @@ struct Service {
 }
 
 fn service() -> io::Result<&'static Service> {
-    static SERVICE: ForkLocal<Service> = ForkLocal::new();
-    static STARTED: Mutex<Option<u32>> = Mutex::new(None);
-    let service = SERVICE.get_or_try(|| {
+    static SERVICE: PerProcess<Service> = PerProcess::new();
+    static STARTED: PerProcess<Mutex<bool>> = PerProcess::new();
+    let service = SERVICE.get_or_try(|_| {
         let uffd = Uffd::open(Reach::UserMode, WP_ASYNC | EVENT_REMOVE, 0)?;
         uffd.never_wait()?;
         Ok::<_, io::Error>(Service { uffd, objects: Mutex::default() })
     })?;
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if *started != Some(fork::generation()) {
+    let mut started = STARTED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if !*started {
         std::thread::Builder::new().name("indelible-drop".into()).spawn(|| service.run())?;
-        *started = Some(fork::generation());
+        *started = true;
     }
     Ok(service)
 }

@@ -14,8 +14,8 @@ use super::range::Range;
 use super::source::PageError;
 use crate::mapping::SecretBuffer;
 use crate::sys::PAGE;
-use crate::sys::fork::ForkLocal;
 use crate::sys::mmap;
+use crate::sys::per_process::PerProcess;
 use crate::sys::uffd::{FEATURE_POISON, Reach, Uffd, WP_ASYNC};
 
 pub(super) struct Service {
@@ -31,8 +31,8 @@ pub(super) fn open() -> io::Result<Uffd> {
 
 impl Service {
     pub(super) fn get() -> io::Result<&'static Service> {
-        static SERVICE: ForkLocal<Service> = ForkLocal::new();
-        let service = SERVICE.get_or_try(|| {
+        static SERVICE: PerProcess<Service> = PerProcess::new();
+        let service = SERVICE.get_or_try(|_| {
             Ok::<_, io::Error>(Service {
                 uffd: open()?,
                 ranges: RwLock::new(BTreeMap::new()),
@@ -172,13 +172,21 @@ impl Service {
     }
 
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
-        let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
+        let (mut secret, mut plain);
+        let buffer = if range.secret {
+            secret = buffer(BATCH).map_err(|error| refused(first, error))?;
+            secret.bytes()
+        } else {
+            // Without the system calls of a secret's memory: readers that follow fill single pages.
+            plain = vec![0; count.min(BATCH) * PAGE];
+            &mut plain[..]
+        };
         let mut done = 0;
         while done < count {
             let wanted = first + done..first + count.min(done + BATCH);
             let Some(claimed) = range.claim(wanted) else { return Ok(done) };
-            let filled = self.fill_absent(range, &claimed, buffer.bytes());
-            self.finish(range, &claimed, buffer.bytes());
+            let filled = self.fill_absent(range, &claimed, buffer);
+            self.finish(range, &claimed, buffer);
             let (filled, _) = filled?;
             done += filled;
             if filled < claimed.len() {

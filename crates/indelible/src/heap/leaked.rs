@@ -6,7 +6,7 @@
 
 use crate::sys::total::{AtomicPtr, Ordering};
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 pub(super) struct Slot<T: 'static>(AtomicPtr<T>);
 
@@ -59,19 +59,45 @@ impl<T> Slot<T> {
     }
 }
 
-pub(super) struct Spare<T: 'static>(Mutex<Vec<&'static T>>);
+/// Without a lock, which a forked child might find held for ever: a thread has the list for itself
+/// while it uses it, and another one begins a second list.
+pub(super) struct Spare<T: 'static>(std::sync::atomic::AtomicPtr<List<T>>);
+
+struct List<T: 'static>(Vec<&'static T>);
 
 impl<T> Spare<T> {
     pub(super) const fn new() -> Self {
-        Spare(Mutex::new(Vec::new()))
+        Spare(std::sync::atomic::AtomicPtr::new(ptr::null_mut()))
+    }
+
+    fn detach(&self) -> Option<Box<List<T>>> {
+        let list = self.0.swap(ptr::null_mut(), Acquire);
+        // SAFETY: null, or from `give_back`, and no other thread has it from here on.
+        (!list.is_null()).then(|| unsafe { Box::from_raw(list) })
+    }
+
+    fn give_back(&self, list: Box<List<T>>) {
+        let mut list = Box::into_raw(list);
+        while self.0.compare_exchange(ptr::null_mut(), list, Release, Relaxed).is_err() {
+            // SAFETY: not given back yet.
+            let mut all = unsafe { Box::from_raw(list) };
+            all.0.extend(self.detach().into_iter().flat_map(|other| other.0));
+            list = Box::into_raw(all);
+        }
     }
 
     pub(super) fn take(&self, make: impl FnOnce() -> T) -> &'static T {
-        let spare = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let spare = self.detach().and_then(|mut list| {
+            let spare = list.0.pop();
+            self.give_back(list);
+            spare
+        });
         spare.unwrap_or_else(|| Box::leak(Box::new(make())))
     }
 
     pub(super) fn give(&self, thing: &'static T) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(thing);
+        let mut list = self.detach().unwrap_or_else(|| Box::new(List(Vec::new())));
+        list.0.push(thing);
+        self.give_back(list);
     }
 }

@@ -1,6 +1,7 @@
 //! The registry of attached heaps, by address. Each lookup by type registers its heap, as it may
 //! have moved since; dropping it removes the entry.
 
+use crate::sys::per_process::PerProcess;
 use std::cell::Cell;
 use std::sync::RwLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,7 +30,7 @@ pub(crate) enum Access {
 const NONE: Entry =
     Entry { base: 0, len: 0, access: Access::Reading, owner: 0, attachment: 0, explicit: false };
 
-static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+static HEAPS: PerProcess<RwLock<Vec<Entry>>> = PerProcess::new();
 /// Changes with `HEAPS`.
 static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -55,7 +56,7 @@ pub(crate) fn find(address: usize) -> Option<Entry> {
 
 #[cold]
 fn search(address: usize) -> Option<Entry> {
-    let heaps = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let heaps = HEAPS.get().read().unwrap_or_else(|poisoned| poisoned.into_inner());
     let epoch = EPOCH.load(Acquire);
     let entry = heaps.iter().copied().find(|entry| address.wrapping_sub(entry.base) < entry.len)?;
     LAST.set((epoch, entry));
@@ -82,7 +83,9 @@ impl Registration {
     pub(super) fn register(&self, base: usize, len: usize, access: Access, explicit: bool) -> Entry {
         let mut entry = Entry { base, len, access, owner: self.0, attachment: 0, explicit };
         let mine = |old: &&Entry| old.owner == self.0;
-        if let Some(old) = HEAPS.read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine) {
+        if let Some(old) =
+            HEAPS.get().read().unwrap_or_else(|poisoned| poisoned.into_inner()).iter().find(mine)
+        {
             entry.attachment = old.attachment;
             if *old == entry {
                 return entry;
@@ -90,7 +93,7 @@ impl Registration {
         } else {
             entry.attachment = attachment(self.0);
         }
-        let mut heaps = HEAPS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut heaps = HEAPS.get().write().unwrap_or_else(|poisoned| poisoned.into_inner());
         heaps.retain(|old| old.owner != self.0);
         heaps.push(entry);
         changed(&heaps);
@@ -105,7 +108,7 @@ fn changed(heaps: &[Entry]) {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut heaps = HEAPS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut heaps = HEAPS.get().write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let before = heaps.len();
         heaps.retain(|entry| entry.owner != self.0);
         if heaps.len() < before {

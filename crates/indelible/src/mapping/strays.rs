@@ -7,9 +7,9 @@
 //!    stored last, and cleared first. A detached object's slot is not busy, and may be reused. A
 //!    handler that races with that names the object wrongly at worst.
 
+use crate::sys::per_process::PerProcess;
 use crate::sys::signal;
 use std::io;
-use std::sync::Once;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
@@ -103,8 +103,8 @@ pub(crate) fn explain_faults() -> io::Result<()> {
 }
 
 fn explain_if_asked() {
-    static ASKED: Once = Once::new();
-    ASKED.call_once(|| {
+    static ASKED: PerProcess<()> = PerProcess::new();
+    ASKED.get_or(|_| {
         if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
             let _ = explain_faults();
         }

@@ -6,11 +6,11 @@ use super::stats::PsyncStats;
 use crate::dirty::PageRange;
 use crate::shadow::{Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_among};
 use crate::sys::PAGE;
+use crate::sys::per_process::PerProcess;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
 use indelible_store::store::{Changes, PageImage, Primary};
 use std::iter::Peekable;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
@@ -220,11 +220,11 @@ impl Pages<'_> {
 }
 
 pub(super) fn threads_for(total: u64) -> u64 {
-    static CORES: OnceLock<usize> = OnceLock::new();
+    static CORES: PerProcess<usize> = PerProcess::new();
     if total < 2 * SHARE {
         return 1;
     }
-    let cores = CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let cores = CORES.get_or(|_| std::thread::available_parallelism().map_or(1, usize::from));
     (total / SHARE).min((*cores).min(THREADS) as u64)
 }
 

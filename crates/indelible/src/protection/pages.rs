@@ -16,9 +16,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::ProtectionError;
 use super::rights::{self, CLOSED, MOST};
-use crate::sys::fork::{self, ForkLocal};
+use crate::sys::fork;
 use crate::sys::mask::Blocked;
 use crate::sys::mmap::{self, Protection};
+use crate::sys::per_process::PerProcess;
 
 #[derive(Debug)]
 struct Pages {
@@ -84,7 +85,7 @@ pub(super) struct Table {
     slots: Mutex<[Slot; MOST + 1]>,
 }
 
-static TABLE: ForkLocal<Table> = ForkLocal::new();
+static TABLE: PerProcess<Table> = PerProcess::new();
 
 thread_local! {
     /// No destructor: handlers use it.
@@ -98,9 +99,7 @@ pub(super) fn word() -> u32 {
 
 impl Table {
     pub(super) fn of_this_process() -> &'static Table {
-        let made = TABLE.get_or_try(|| Ok::<_, std::convert::Infallible>(Table::default()));
-        let Ok(table) = made;
-        table
+        TABLE.get()
     }
 
     fn change<T>(&self, body: impl FnOnce(&mut [Slot; MOST + 1]) -> T) -> T {

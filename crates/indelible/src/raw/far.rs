@@ -11,25 +11,26 @@ use crate::error::{Cause, ErrorKind, FarError, HeapError, Result};
 use crate::far::{FarEntry, FarTarget, Rights};
 use crate::heap::built_in;
 use crate::pool::Pool;
+use crate::sys::per_process::PerProcess;
 use crate::types::far::{index, offset, pack};
 use indelible_store::table::id_name;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLock};
 
-static POOLS: RwLock<Vec<Pool>> = RwLock::new(Vec::new());
+static POOLS: PerProcess<RwLock<Vec<Pool>>> = PerProcess::new();
 
 const FOLLOW: &str = "follow a far pointer from";
 const STORE: &str = "store a far pointer in";
 
 /// Adds a pool to search for targets, after earlier ones, until it is [removed](remove_pool).
 pub fn add_pool(pool: &Pool) {
-    POOLS.write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
+    POOLS.inherited().write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
 }
 
 /// Stops searching a pool. Attached objects stay attached.
 pub fn remove_pool(pool: &Pool) {
-    POOLS.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
+    POOLS.inherited().write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
 }
 
 /// The address that a far pointer in the object at `home` leads to, with `len` bytes in the target.
@@ -75,7 +76,7 @@ pub unsafe fn follow(home: *const u8, word: u64, len: usize) -> Result<NonNull<u
 
 /// Attaches the object for reading if need be.
 fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
-    let pools = POOLS.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let pools = POOLS.inherited().read().unwrap_or_else(PoisonError::into_inner).clone();
     let missing =
         || home.error(FOLLOW, FarError::NoObject { target: entry.target.to_string(), pools: pools.len() });
     let target = match entry.target.id() {

@@ -21,6 +21,7 @@ use crate::object::{Attach, AttachOptions, Core, ReadCore, attach_core, attach_r
 use crate::pool::Pool;
 use crate::sys::fork;
 use crate::sys::mmap::Protection;
+use crate::sys::per_process::PerProcess;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -30,8 +31,10 @@ use std::time::Duration;
 
 pub(super) static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
+/// A child has its parent's attachments, to refuse them.
+static ATTACHED: PerProcess<RwLock<BTreeMap<usize, Slot>>> = PerProcess::new();
 
+#[derive(Clone)]
 struct Slot {
     attachment: Arc<Attachment>,
     count: usize,
@@ -265,7 +268,7 @@ fn enter(
         audit: AtomicUsize::new(0),
         generation: fork::generation(),
     });
-    let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = ATTACHED.inherited().write().unwrap_or_else(PoisonError::into_inner);
     let before = all.get_mut(&base.addr().get());
     match before.filter(|slot| !fork::is_stale(slot.attachment.generation)) {
         Some(slot) if reader => {
@@ -291,7 +294,8 @@ fn enter(
 /// No other thread uses the object until this returns, and references into it are not used any
 /// more.
 pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
-    let found = match ATTACHED.read().unwrap_or_else(PoisonError::into_inner).get(&address.addr()) {
+    let found = match ATTACHED.inherited().read().unwrap_or_else(PoisonError::into_inner).get(&address.addr())
+    {
         Some(slot) if !fork::is_stale(slot.attachment.generation) => slot.attachment.clone(),
         _ => find("refresh", address.addr())?,
     };
@@ -311,7 +315,7 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
 
 /// Returns the last attachment, to be ended. `None`: there is none.
 pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
-    let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut all = ATTACHED.inherited().write().unwrap_or_else(PoisonError::into_inner);
     let slot = all.get_mut(&key)?;
     if fork::is_stale(slot.attachment.generation) {
         return Some(Err(Error::new("detach", Cause::Forked)));
@@ -328,12 +332,12 @@ pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Atta
 }
 
 pub(super) fn is_attached_once(base: usize) -> bool {
-    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    let all = ATTACHED.inherited().read().unwrap_or_else(PoisonError::into_inner);
     all.get(&base).is_some_and(|slot| slot.count == 1)
 }
 
 pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
-    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    let all = ATTACHED.inherited().read().unwrap_or_else(PoisonError::into_inner);
     let found = all
         .values()
         .map(|slot| &slot.attachment)
@@ -342,7 +346,7 @@ pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
 }
 
 pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attachment>> {
-    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    let all = ATTACHED.inherited().read().unwrap_or_else(PoisonError::into_inner);
     match all.range(..=address).next_back() {
         Some((base, slot)) if address - base < slot.attachment.len() => {
             if fork::is_stale(slot.attachment.generation) {

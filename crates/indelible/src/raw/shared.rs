@@ -3,12 +3,13 @@
 use crate::error::{Cause, Error, Result};
 use crate::pool::Pool;
 use crate::shared::{Queue, QueueOptions, SharedObject, Word};
+use crate::sys::per_process::PerProcess;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMap::new());
+static OBJECTS: PerProcess<RwLock<BTreeMap<usize, Vec<SharedObject>>>> = PerProcess::new();
 
 /// Attaches an object of the class shared; returns its first byte.
 ///
@@ -17,7 +18,7 @@ static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMa
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let object = pool.attach_shared_with_key(name, key)?;
     let base = object.as_ptr();
-    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut objects = OBJECTS.inherited().write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.entry(base.addr()).or_default();
     attached.retain(|other| other.check().is_ok());
     attached.push(object);
@@ -25,7 +26,7 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
 }
 
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
-    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut objects = OBJECTS.inherited().write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.get_mut(&address)?;
     let last = attached.pop();
     if attached.is_empty() {
@@ -39,7 +40,7 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
 }
 
 fn find(operation: &'static str, address: usize) -> Result<(SharedObject, usize)> {
-    let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
+    let objects = OBJECTS.inherited().read().unwrap_or_else(PoisonError::into_inner);
     let found = objects.range(..=address).next_back().and_then(|(base, attached)| {
         let object = attached.last()?;
         (address - base < object.len()).then(|| (object.clone(), address - base))

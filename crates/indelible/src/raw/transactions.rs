@@ -6,13 +6,14 @@
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::heap::TypeInfo;
 use crate::pool::{Inner, Pool, inside_transaction};
+use crate::sys::per_process::PerProcess;
 use crate::transaction::{Attached, Home, OpenTx, Pending, Users, sync};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError, RwLock};
 
-static OBJECTS: RwLock<BTreeMap<usize, Arc<Home>>> = RwLock::new(BTreeMap::new());
+static OBJECTS: PerProcess<RwLock<BTreeMap<usize, Arc<Home>>>> = PerProcess::new();
 
 thread_local! {
     static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
@@ -46,18 +47,21 @@ pub(super) fn enter(
     let attached = inner.alive().and_then(|()| attach(inner));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let home = Arc::new(Home::new(attached.map_err(failed)?));
-    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(home.attached().own(), home.clone());
+    let mut objects = OBJECTS.inherited().write().unwrap_or_else(PoisonError::into_inner);
+    objects.insert(home.attached().own(), home.clone());
+    drop(objects);
     Ok(home)
 }
 
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
-    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
-    let home = objects.remove(&address)?;
-    if inside_transaction() || Arc::strong_count(&home) > 1 {
-        let error = home.attached().error("detach", TransactionError::Inside);
-        objects.insert(address, home);
-        return Some(Err(error));
+    let mut objects = OBJECTS.inherited().write().unwrap_or_else(PoisonError::into_inner);
+    let home = objects.get(&address)?;
+    let used = inside_transaction() || Arc::strong_count(home) > 1;
+    let refused = home.attached().alive().err().or_else(|| used.then(|| TransactionError::Inside.into()));
+    if let Some(cause) = refused {
+        return Some(Err(home.attached().error("detach", cause)));
     }
+    let home = objects.remove(&address)?;
     drop(objects);
     let ended = Arc::into_inner(home).map(|mut home| {
         let result = home.end();
@@ -114,7 +118,7 @@ fn expect(address: *const u8) -> Result<Arc<Home>> {
 }
 
 pub(super) fn find(address: usize) -> Option<Arc<Home>> {
-    let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
+    let objects = OBJECTS.inherited().read().unwrap_or_else(PoisonError::into_inner);
     let (_, home) = objects.range(..=address).next_back()?;
     home.attached().place(address, 1).map(|_| home.clone())
 }

@@ -95,6 +95,17 @@ impl Memory {
         })
     }
 
+    /// Removes the file, under the object's lock and its own. `false`: the object is attached.
+    pub(super) fn forget(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<bool, Cause> {
+        let sharer = pool.store.attach_sharer(name, Key(key))?;
+        if sharer.is_alone() {
+            let (place, entry) = (pool.memory_place(), &sharer.object().entry);
+            let identity = place.shared(entry.id, entry.binding.get());
+            Common::remove(place.folders(), &identity).map_err(SharedError::from)?;
+        }
+        Ok(sharer.is_alone())
+    }
+
     #[inline]
     pub(super) fn check(&self) -> Result<(), Cause> {
         self.pool.alive()?;

@@ -2,8 +2,9 @@
 //! address in any number of processes of one user, with words to wait for, and queues.
 //!
 //! The memory is a tmpfs file ([`crate::backing::Common`]), made by the first attach. It stays
-//! until the object is destroyed, `pmo gc` finds it unneeded, or the machine restarts. Nothing in
-//! it becomes durable. Each process may store anything at any moment, or die.
+//! until the object is destroyed, a process that alone has it gives it back, `pmo gc` finds it
+//! unneeded, or the machine restarts. Nothing in it becomes durable. Each process may store
+//! anything at any moment, or die.
 //!
 //! Invariants:
 //! 1. The bytes are accessed as atomics alone, or by system calls.

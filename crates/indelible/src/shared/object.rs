@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 
 /// An attached object of the class [`Shared`](crate::Class::Shared): memory that any number of
 /// processes map at the same address, with words to wait for, and queues. Nothing in it becomes
-/// durable; its contents stay while the machine runs. Clones are the same attachment.
+/// durable; its contents stay while the machine runs, or until
+/// [`forget_shared`](Pool::forget_shared). Clones are the same attachment.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -43,6 +44,17 @@ impl Pool {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| Memory::attach(inner, name, key));
         Ok(SharedObject { memory: self.about("attach", name, result)? })
+    }
+
+    /// Gives back the memory of an object of the class shared, unless a process has it attached
+    /// (`false`). The next attach finds zeros.
+    ///
+    /// # Errors
+    /// As for [`attach_shared`](Pool::attach_shared); `Held`: a process is just attaching it.
+    pub fn forget_shared(&self, name: &str, key: &[u8]) -> Result<bool> {
+        let inner = self.inner();
+        let result = inner.alive().and_then(|()| Memory::forget(inner, name, key));
+        self.about("give back the memory of", name, result)
     }
 }
 

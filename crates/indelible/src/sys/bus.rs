@@ -12,12 +12,11 @@
 
 #![allow(unsafe_code)]
 
+use super::per_process::PerProcess;
 use super::{PAGE, fork, signal};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
-use std::mem::MaybeUninit;
 use std::ptr::{self, with_exposed_provenance_mut};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 const SLOTS: usize = 1024;
@@ -72,21 +71,17 @@ impl Drop for Watched {
 }
 
 fn install() -> io::Result<()> {
-    static INSTALLED: Mutex<bool> = Mutex::new(false);
-    let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static INSTALLED: signal::Installed = PerProcess::new();
+    let handler = on_bus as *const () as usize;
+    let mut installed = signal::lock(&INSTALLED, libc::SIGBUS, handler);
     if *installed {
         return Ok(());
     }
-    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call only writes the current one to `previous`.
-    if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: written by the successful call above; never freed (3).
-    PREVIOUS.store(Box::into_raw(Box::new(unsafe { previous.assume_init() })), Ordering::SeqCst);
+    // Never freed (3).
+    PREVIOUS.store(Box::into_raw(Box::new(signal::current(libc::SIGBUS)?)), Ordering::SeqCst);
     // SAFETY: an all-zero `sigaction` is a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = on_bus as *const () as usize;
+    action.sa_sigaction = handler;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // SAFETY: a set of ours.
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };

@@ -18,7 +18,6 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 #[derive(Debug)]
@@ -163,73 +162,48 @@ fn acquire() {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct ForkLocal<T: 'static> {
-    /// Invariant: null, or an entry that was leaked and is never freed.
-    cell: AtomicPtr<Entry<T>>,
-}
+/// 0: not begun. The number of the process that registers the handlers, or [`INSTALLED`].
+static INSTALLING: AtomicI32 = AtomicI32::new(0);
+const INSTALLED: i32 = -1;
 
-#[derive(Debug)]
-struct Entry<T> {
-    generation: u32,
-    value: T,
-}
-
-impl<T: Send + Sync + 'static> ForkLocal<T> {
-    pub(crate) const fn new() -> ForkLocal<T> {
-        ForkLocal { cell: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    pub(crate) fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
-        let old = self.cell.load(Ordering::Acquire);
-        if let Some(value) = Self::current(old) {
-            return Ok(value);
-        }
-        let fresh = Box::into_raw(Box::new(Entry { generation: generation(), value: make()? }));
-        match self.cell.compare_exchange(old, fresh, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: `fresh` is now the leaked entry (invariant of `cell`).
-            Ok(_) => Ok(unsafe { &(*fresh).value }),
-            Err(winner) => {
-                // SAFETY: `fresh` came from `Box::into_raw` and was not published.
-                drop(unsafe { Box::from_raw(fresh) });
-                // SAFETY: the winner published a leaked entry of this generation.
-                Ok(unsafe { &(*winner).value })
-            }
-        }
-    }
-
-    fn current(entry: *mut Entry<T>) -> Option<&'static T> {
-        // SAFETY: null or a leaked entry (invariant of `cell`).
-        let entry: &'static Entry<T> = unsafe { entry.as_ref() }?;
-        (!is_stale(entry.generation)).then_some(&entry.value)
-    }
-}
-
+/// Registers the handlers, once. A child that was forked meanwhile begins again, unless it has
+/// them.
 pub(crate) fn install() -> io::Result<()> {
-    static ONCE: Once = Once::new();
     static RESULT: AtomicI32 = AtomicI32::new(0);
     if cfg!(miri) {
         return Ok(());
     }
-    ONCE.call_once(|| {
-        let opened = rustix::fs::open(
-            "/",
-            rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
-            rustix::fs::Mode::empty(),
-        );
-        match opened {
-            Ok(fd) => TOMB.store(std::os::fd::IntoRawFd::into_raw_fd(fd), Ordering::SeqCst),
-            Err(e) => RESULT.store(e.raw_os_error(), Ordering::SeqCst),
+    let own = std::process::id().cast_signed();
+    loop {
+        match INSTALLING.load(Ordering::Acquire) {
+            INSTALLED => break,
+            by if by == own => std::thread::yield_now(),
+            by => {
+                if INSTALLING.compare_exchange(by, own, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    let result = if generation() > 0 { Ok(()) } else { register() };
+                    RESULT.store(result.err().unwrap_or(0), Ordering::SeqCst);
+                    INSTALLING.store(INSTALLED, Ordering::Release);
+                }
+            }
         }
-        // SAFETY: the handlers are `extern "C"`, never unwind and keep invariant 3.
-        let failed = unsafe { libc::pthread_atfork(Some(before), Some(after_parent), Some(after_child)) };
-        if failed != 0 {
-            RESULT.store(failed, Ordering::SeqCst);
-        }
-    });
+    }
     match RESULT.load(Ordering::SeqCst) {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+/// # Errors
+/// The system's number.
+fn register() -> Result<(), i32> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let tomb = rustix::fs::open("/", flags, rustix::fs::Mode::empty());
+    let tomb = tomb.map_err(rustix::io::Errno::raw_os_error)?;
+    TOMB.store(std::os::fd::IntoRawFd::into_raw_fd(tomb), Ordering::SeqCst);
+    // SAFETY: the handlers are `extern "C"`, never unwind and keep invariant 3.
+    match unsafe { libc::pthread_atfork(Some(before), Some(after_parent), Some(after_child)) } {
+        0 => Ok(()),
+        failed => Err(failed),
     }
 }
 
@@ -260,4 +234,26 @@ extern "C" fn after_child() {
         entry.store(-1, Ordering::SeqCst);
     }
     MAPPING.store(0, Ordering::Release);
+}
+
+/// Whether `work` is so in a forked child, which has a minute.
+#[cfg(test)]
+pub(crate) fn is_so_in_a_child(work: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `work` and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: a child that waits for ever is ended by the signal, without the parent's
+            // destructors.
+            unsafe {
+                libc::alarm(60);
+                libc::_exit(i32::from(!work()));
+            }
+        }
+        child => {
+            let mut status = -1;
+            // SAFETY: a place for the status of this process's child.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            status == 0
+        }
+    }
 }

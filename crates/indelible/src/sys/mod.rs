@@ -20,6 +20,7 @@ pub(crate) mod mask;
 pub(crate) mod mmap;
 pub(crate) mod ofd;
 pub(crate) mod pagemap;
+pub(crate) mod per_process;
 pub(crate) mod pkey;
 pub(crate) mod process;
 pub(crate) mod secret;

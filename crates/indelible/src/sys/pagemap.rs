@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::PAGE;
-use super::fork::{ForkFd, ForkLocal};
+use super::fork::ForkFd;
+use super::per_process::PerProcess;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,8 +79,8 @@ pub(crate) struct Pagemap(ForkFd);
 
 impl Pagemap {
     pub(crate) fn get() -> io::Result<&'static Pagemap> {
-        static MAP: ForkLocal<Pagemap> = ForkLocal::new();
-        MAP.get_or_try(|| {
+        static MAP: PerProcess<Pagemap> = PerProcess::new();
+        MAP.get_or_try(|_| {
             use rustix::fs::{Mode, OFlags, open};
             let fd = open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
             Ok(Pagemap(ForkFd::new(fd)?))

@@ -16,11 +16,12 @@
 
 #![allow(unsafe_code)]
 
+use super::per_process::PerProcess;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -82,19 +83,42 @@ pub(crate) fn die(why: &str) -> ! {
     std::process::abort()
 }
 
+/// Whether a handler of this library is in front of earlier ones.
+pub(super) type Installed = PerProcess<Mutex<bool>>;
+
+/// A child inherits the handler; if a thread was installing it at the fork, the kernel tells.
+pub(super) fn lock(
+    installed: &'static Installed,
+    signal: libc::c_int,
+    handler: usize,
+) -> MutexGuard<'static, bool> {
+    let inherited = |parent: &Mutex<bool>| match parent.try_lock() {
+        Ok(installed) => *installed,
+        Err(TryLockError::Poisoned(installed)) => *installed.into_inner(),
+        Err(TryLockError::WouldBlock) => current(signal).is_ok_and(|now| now.sa_sigaction == handler),
+    };
+    let here = installed.get_or(|parent| Mutex::new(parent.is_some_and(inherited)));
+    here.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn current(signal: libc::c_int) -> io::Result<libc::sigaction> {
+    let mut current = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action the call only writes the current one.
+    match unsafe { libc::sigaction(signal, ptr::null(), current.as_mut_ptr()) } {
+        // SAFETY: written by the successful call.
+        0 => Ok(unsafe { current.assume_init() }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn install_handler() -> io::Result<()> {
-    static INSTALLED: Mutex<bool> = Mutex::new(false);
-    let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static INSTALLED: Installed = PerProcess::new();
+    let mut installed = lock(&INSTALLED, libc::SIGSEGV, on_segv as *const () as usize);
     if *installed {
         return Ok(());
     }
-    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call only writes the current one to `previous`.
-    if unsafe { libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: written by the successful call above; never freed (1).
-    PREVIOUS.store(Box::into_raw(Box::new(unsafe { previous.assume_init() })), Ordering::SeqCst);
+    // Never freed (1).
+    PREVIOUS.store(Box::into_raw(Box::new(current(libc::SIGSEGV)?)), Ordering::SeqCst);
     put_in_front()?;
     *installed = true;
     Ok(())
@@ -117,12 +141,8 @@ fn put_in_front() -> io::Result<()> {
 
 #[cfg(test)]
 pub(crate) fn reinstall_for_tests() {
-    let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: as in `install`; the child has one thread.
-    unsafe {
-        libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr());
-        PREVIOUS.store(Box::into_raw(Box::new(previous.assume_init())), Ordering::SeqCst);
-    }
+    let previous = current(libc::SIGSEGV).expect("the kernel tells");
+    PREVIOUS.store(Box::into_raw(Box::new(previous)), Ordering::SeqCst);
     let _ = put_in_front();
 }
 

@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use super::PAGE;
-use super::fork::{ForkFd, ForkLocal};
+use super::fork::ForkFd;
+use super::per_process::PerProcess;
 
 #[repr(C)]
 #[derive(Default)]
@@ -126,9 +127,9 @@ impl Uffd {
     }
 
     pub(crate) fn wp_async() -> io::Result<&'static Uffd> {
-        static SHARED: ForkLocal<Uffd> = ForkLocal::new();
+        static SHARED: PerProcess<Uffd> = PerProcess::new();
         // The kernel lifts the protection itself, also for system calls.
-        SHARED.get_or_try(|| Uffd::open(Reach::UserMode, WP_ASYNC, 0))
+        SHARED.get_or_try(|_| Uffd::open(Reach::UserMode, WP_ASYNC, 0))
     }
 
     pub(crate) fn reach(&self) -> Reach {

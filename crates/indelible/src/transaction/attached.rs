@@ -267,6 +267,10 @@ impl Attached {
         self.space.claim(users).is_ok()
     }
 
+    pub(crate) fn alive(&self) -> Result<(), Cause> {
+        self.pool.alive()
+    }
+
     pub(crate) fn psync(&self) -> Result<()> {
         self.outside("psync", || self.space.publish())
     }

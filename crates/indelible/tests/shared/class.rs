@@ -126,6 +126,26 @@ fn memory_that_nobody_will_ask_for_is_collected() {
 }
 
 #[test]
+fn memory_is_given_back_unless_a_process_has_it() {
+    let rig = Rig::new();
+    let mut child = rig.child("class::stores_and_stays");
+    child.said("STORED").unwrap();
+    assert!(!rig.pool.forget_shared(NAME, b"").unwrap());
+    assert_eq!(rig.attach().words()[3].load(Relaxed), 33);
+    child.kill();
+    let object = rig.attach();
+    assert!(!rig.pool.forget_shared(NAME, b"").unwrap());
+    assert_eq!(object.words()[3].load(Relaxed), 33);
+    drop(object);
+    assert!(rig.pool.forget_shared(NAME, b"").unwrap());
+    assert_eq!(rig.memory(), None);
+    assert!(rig.pool.forget_shared(NAME, b"").unwrap(), "there is none");
+    assert_eq!(rig.attach().words()[3].load(Relaxed), 0);
+    rig.pool.create("plain", 4096).unwrap();
+    assert_eq!(kind(rig.pool.forget_shared("plain", b"")), ErrorKind::ClassMismatch);
+}
+
+#[test]
 fn memory_of_a_dead_process_is_there_for_the_next_one() {
     let rig = Rig::new();
     let mut child = rig.child("class::stores_and_stays");

@@ -27,8 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::sys::fork::{self, ForkFd, ForkLocal};
+use crate::sys::fork::{self, ForkFd};
 use crate::sys::mask::Blocked;
+use crate::sys::per_process::PerProcess;
 use crate::sys::signal;
 use table::Slot;
 
@@ -46,8 +47,8 @@ struct Service {
 
 impl Service {
     fn get() -> io::Result<&'static Service> {
-        static SERVICE: ForkLocal<Service> = ForkLocal::new();
-        let service = SERVICE.get_or_try(|| {
+        static SERVICE: PerProcess<Service> = PerProcess::new();
+        let service = SERVICE.get_or_try(|_| {
             let bell = ForkFd::new(eventfd(0, EventfdFlags::CLOEXEC)?)?;
             Ok::<_, io::Error>(Service { bell, owners: Mutex::default(), started: Mutex::new(false) })
         })?;
