@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// Backs objects up, by default all but volatile ones: into a folder, or to a new file. Returns the
-/// file's path, the number of objects, the file's bytes and the path of the backup that it rests on.
+/// file's path, the number of objects, the bytes of the file, and the path of the backup that it
+/// rests on.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the keywords of `Pool.backup`")]
 pub(crate) fn _backup(
