@@ -20,6 +20,7 @@ mod power_cut;
 mod programs;
 mod protection_keys;
 mod python;
+mod sdist;
 mod selection;
 mod suite;
 mod test;

@@ -3,7 +3,8 @@
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
 use crate::{
-    book, change, deb, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged,
+    book, change, deb, evidence, packages, power_cut, protection_keys, python, sdist, suite, tools,
+    unprivileged,
 };
 use std::process::Command;
 
@@ -55,6 +56,9 @@ const RARE: &[Step] = &[
     Step::new("packages compile from their content", 120, packages::unpacked)
         .about(&["xtask/src/packages.rs"])
         .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
+    Step::new("Python's source distribution", 240, sdist::tried)
+        .about(&["xtask/src/sdist.rs", "crates/python/pyproject.toml", "crates/python/Cargo.toml"])
+        .needs("Python 3.11 or later and, once, a network"),
     Step::new("Debian packages", 60, deb::tried)
         .about(&["xtask/src/deb.rs", "xtask/src/install.rs"])
         .needs("dpkg, or it says that this was not tested"),

@@ -34,13 +34,15 @@ with pool.dict('run') as run:
     indelible.psync(w, run)
 del w
 assert pool.array('w', mode='r').sum() == 100_000 and pool.dict('run', 'r')['step'] == 1
+with open(indelible._indelible.__file__, 'rb') as native:
+    assert b'.symtab' not in native.read(), 'the native half is not stripped'
 ";
 
 pub(crate) fn run(out: Option<&Path>) -> Result {
     let out = out.map_or_else(|| target().join("wheels"), Path::to_owned);
     let environment = Environment::new("python-wheel", &PACKAGES)?;
     let mut build = Command::new(environment.program("maturin"));
-    build.args(["build", "--release", "--strip", "--zig", "--compatibility", PLATFORM, "--out"]).arg(&out);
+    build.args(["build", "--release", "--zig", "--compatibility", PLATFORM, "--out"]).arg(&out);
     build.current_dir(folder()).env("PATH", environment.path());
     if !succeeds("a wheel", &mut build) {
         return Err("the wheel cannot be built".into());

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 /// Words of advice, which name functions of Rust or commands, and the words in Python. Those for
 /// errors that Python cannot have are not among them.
-const WORDS: [(&str, &str); 29] = [
+const WORDS: [(&str, &str); 32] = [
     ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
     ("`pmo ls` lists", "`Pool.list` lists"),
     ("`pmo ls` shows who it is", "`Pool.stat` says who it is"),
@@ -44,6 +44,9 @@ const WORDS: [(&str, &str); 29] = [
     ("; `Heap::format` makes a heap of a new object", ""),
     ("verify the heap with `Heap::verify`, or attach the object for reading", "use mode \"r\""),
     ("`Pool::set_reach`, `pmo set --reach`", "`pmo set --reach`"),
+    ("or --force", "or `replace=True`"),
+    ("(`--rebase`)", "(`rebase=True`)"),
+    ("name the objects without one", "give `objects` without it"),
     ("`Pool::attach_with_on_demand`", "`Pool.transactional(…, with_on_demand=True)`"),
 ];
 
@@ -128,6 +131,12 @@ pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
 pub(crate) fn panicked(py: Python<'_>, operation: &str, what: &str, panic: &str) -> PyErr {
     let message = format!("cannot {operation} {what}: {panic}");
     raise(py, "Damaged", ErrorKind::Damaged as i32, &message, operation, None, None)
+}
+
+/// An error of a backup, with its advice.
+pub(crate) fn advised(py: Python<'_>, kind: &str, operation: &str, error: &str, remedy: &str) -> PyErr {
+    let message = format!("cannot {operation}: {error} ({})", in_python(remedy));
+    raise(py, kind, 0, &message, operation, None, None)
 }
 
 /// An error that the package's own Python code found.

@@ -8,6 +8,7 @@
 
 mod attachment;
 mod audit;
+mod backup;
 mod block;
 mod buffer;
 mod bystanders;
@@ -46,6 +47,8 @@ use pyo3::prelude::*;
 mod _indelible {
     #[pymodule_export]
     use super::audit::_audit;
+    #[pymodule_export]
+    use super::backup::{_backup, _restore};
     #[pymodule_export]
     use super::block::Block;
     #[pymodule_export]

@@ -259,7 +259,7 @@ def test_an_array_where_something_else_is(pool: indelible.Pool) -> None:
     pool.create("zero", 8192)
     with pool.attach("zero") as obj:
         memoryview(obj)[5000] = 1
-        obj.psync()  # its first page is zero, but it is somebody's
+        obj.psync()  # its first page is zero, but it holds another program's data
     with pytest.raises(indelible.Damaged):
         pool.array("zero", 3)
     with pool.dict("dict") as values:

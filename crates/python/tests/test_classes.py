@@ -104,7 +104,7 @@ MADE: dict[str, tuple[Make, Callable[[Any], object]]] = {
 }
 
 # Plain values, and those that are never attached to anything.
-VALUES = {"Collected", "Difference", "Far", "Field", "Found", "KeySlot", "Left", "LogRecord", "Pending", "Resumed", "Rule"}
+VALUES = {"Backup", "Collected", "Difference", "Far", "Field", "Found", "KeySlot", "Left", "LogRecord", "Pending", "Resumed", "Rule"}
 VALUES |= {"Rules", "Scrubbed", "SlotState", "Stat", "StrayPointer", "Struct", "Tie", "Version", "ViewSlot"}
 
 REFUSED = (TypeError, ValueError, BufferError, indelible.Error)

@@ -126,7 +126,7 @@ def test_an_array_that_was_replaced_stays_what_it_was(pool: indelible.Pool) -> N
     assert values._check() == []
 
 
-def test_blocks_nobody_refers_to_are_freed_at_the_next_open(pool: indelible.Pool) -> None:
+def test_unreferenced_blocks_are_freed_at_the_next_open(pool: indelible.Pool) -> None:
     values = pool.dict("run")
     values["w"] = np.zeros(100_000)
     array = values["w"]

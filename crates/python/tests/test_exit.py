@@ -5,6 +5,8 @@ modules of the package, what a notebook's extension shows, builds that are refus
 from __future__ import annotations
 
 import os
+import pydoc
+import re
 import subprocess
 import sys
 from typing import Any
@@ -63,6 +65,15 @@ pool.log("log").append(b"x")
 def test_names_are_in_modules_as_well() -> None:
     for module in (indelible.tx, indelible.ipc, indelible.views):
         assert all(getattr(module, name) is getattr(indelible, name) for name in module.__all__)
+
+
+def test_help_of_an_array_has_its_own_methods_before_those_of_numpy() -> None:
+    own = {name for name in vars(indelible.Array) if not name.startswith("_")}
+    about = indelible.Array.__doc__ or ""
+    assert own == {name for name in re.findall(r"`(\w+)`", about.split("Beside numpy's")[1].split(".")[0])}
+    text = pydoc.plain(pydoc.render_doc(indelible.Array))
+    inherited = text.index("inherited from numpy.ndarray")
+    assert all(text.index(f" {name}") < inherited for name in own)
 
 
 def test_the_extension_shows_what_a_cell_left_unsynced(pool: indelible.Pool, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Reading beside a writer: what one psync left, the newest when it is asked for; nobody is kept waiting, and nothing changes in use."""
+"""Reading beside a writer: what one psync left, the newest when it is asked for; no writer waits, and nothing changes in use."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_reader_follows_a_writer_that_is_killed(open_pool: Open, path: Path, t
     assert all(abs(later - free[0]) <= TABLE for later in free)
 
 
-def test_readers_keep_nobody_away(open_pool: Open, path: Path, tracking: str) -> None:
+def test_readers_keep_no_writer_away(open_pool: Open, path: Path, tracking: str) -> None:
     pool = prepared(open_pool)
     a, run = pool.array("a", mode="r"), pool.dict("run", mode="r")
     assert a.refresh() is a and not run.refresh() and not a.flags.writeable
@@ -167,7 +167,7 @@ def test_readers_keep_nobody_away(open_pool: Open, path: Path, tracking: str) ->
     assert writes.refresh() is writes
 
 
-def test_with_a_lock_nobody_writes(open_pool: Open) -> None:
+def test_with_a_lock_no_process_writes(open_pool: Open) -> None:
     pool = prepared(open_pool)
     a, run = pool.array("a", mode="r", lock=True), pool.dict("run", mode="r", lock=True)
     for name, attach in (("a", pool.array), ("run", pool.attach)):
@@ -205,7 +205,7 @@ def test_a_pool_without_room_is_locked_and_says_so(
         a, run = pool.array("a", mode="r"), pool.dict("run", mode="r")
     assert step_of(a) == 0 == step_in(run)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
-    assert "'a'" in caplog.text and "nobody can store to it" in caplog.text
+    assert "'a'" in caplog.text and "no process can store to it" in caplog.text
     with pytest.raises(indelible.Held):
         pool.array("a")
     run.close()

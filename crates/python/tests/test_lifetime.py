@@ -1,4 +1,4 @@
-"""Memory that somebody can still reach: nothing may crash, and nothing may be taken for durable that is not."""
+"""Memory that a program can still reach: nothing may crash, and nothing may be taken for durable that is not."""
 
 from __future__ import annotations
 
@@ -374,7 +374,7 @@ def test_an_array_whose_object_was_lost_while_it_grew_is_no_segfault(tmp_path: P
     assert (done.returncode, done.stdout) == (0, "['Poisoned', 'Poisoned'] 1000.0\n"), done.stderr
 
 
-def test_growth_beyond_everything_harms_nobody(pool: indelible.Pool) -> None:
+def test_growth_beyond_everything_harms_no_array(pool: indelible.Pool) -> None:
     array = pool.array("w", 100)
     array[:] = 1
     for length in (1 << 40, 1 << 61, 1 << 62):

@@ -1,4 +1,4 @@
-"""Objects whose end is decided before it comes: deleted while somebody has them, tied, volatile."""
+"""Objects whose end is decided before it comes: deleted while a process has them, tied, volatile."""
 
 from __future__ import annotations
 

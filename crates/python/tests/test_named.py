@@ -91,7 +91,7 @@ def test_workers_of_torch_attach_what_they_are_given(pool: indelible.Pool) -> No
     data = importlib.import_module("torch.utils.data")
     w, _ = prepared(pool)
     loader = data.DataLoader(Rows(w), batch_size=100, num_workers=1, multiprocessing_context="spawn")
-    assert sum(float(rows.sum()) for rows in loader) == w.sum()
+    assert sum(float(rows.double().sum()) for rows in loader) == w.sum(dtype="f8")
 
 
 def test_a_fork_has_the_values_of_what_it_may_read(pool: indelible.Pool) -> None:

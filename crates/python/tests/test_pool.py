@@ -406,7 +406,7 @@ def test_a_checkpoint_is_loaded_as_the_state_of_a_model(tmp_path: Path) -> None:
 
 
 def test_objects_get_other_addresses(tmp_path: Path) -> None:
-    """Arrays and dicts, and bytes of which somebody says that they have no addresses in them."""
+    """Arrays and dicts, and bytes that their maker declares free of addresses."""
     pool, other = (indelible.open(tmp_path / name, 32 * MIB) for name in ["one.pmo", "other.pmo"])
     w, run = pool.array("w", 1000), pool.dict("run")
     w[:], run["a"] = np.arange(1000), 1

@@ -123,7 +123,8 @@ def test_a_simulation_goes_on_from_its_last_psync(path: Path) -> None:
 
 
 def test_a_training_shows_its_checkpoints_beside_itself(tmp_path: Path) -> None:
-    running = start(tmp_path, "training.py", "run.pmo")
+    # More epochs than the pipe has room for: it is not done when it is killed.
+    running = start(tmp_path, "training.py", "run.pmo", "--epochs", 1_000_000)
     assert said(running) == "begins" and said(running).startswith("epoch 1:")
     (line,) = finish(tmp_path, "training.py", "run.pmo", "--show")
     assert "best: epoch" in line and line.endswith("steps")

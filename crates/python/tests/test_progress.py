@@ -193,3 +193,53 @@ def test_killed_after_an_interrupt_nothing_is_torn(pool: indelible.Pool, tmp_pat
                 assert list(target) == []
                 target.collect()
                 assert target.info()["free"] == free
+
+
+def test_backups_and_restores_tell_progress_and_end_by_an_exception(
+    pool: indelible.Pool, tmp_path: Path
+) -> None:
+    with pool:
+        pool.array("w", 3 << 19)[:] = 7
+        pool.dict("run")["step"] = 1
+    pool = indelible.open(pool.path)
+    told: list[tuple[int, int]] = []
+    file, folder, new = tmp_path / "w.pmobackup", tmp_path / "backups", tmp_path / "new.pmo"
+    folder.mkdir()
+    made = pool.backup(file, progress=lambda *at: told.append(at))
+    assert (made.path, made.objects, made.base) == (file, 2, None) and made.size == file.stat().st_size
+    assert len(told) > 5 and told == sorted(told) and told[-1][0] == told[-1][1] > 12 << 20
+    with pytest.raises(indelible.PoolExists, match=r"choose another path, or `replace=True`"):
+        pool.backup(file)
+    assert pool.backup(file, objects=["run"], replace=True).objects == 1
+
+    def enough(done: int, _total: int) -> None:
+        if done > 4 << 20:
+            raise TimeoutError("it takes too long")
+
+    for path in (file, folder):
+        with pytest.raises(TimeoutError, match="it takes too long"):
+            pool.backup(path, replace=path == file, progress=enough)
+    assert {path.name for path in tmp_path.iterdir()} == {"w.pmobackup", "backups"}
+    assert not list(folder.glob("*.pmobackup"))
+    first = pool.backup(folder)
+    w = pool.array("w")
+    w[:9] = 8
+    w.psync()
+    del w
+    second = pool.backup(folder)
+    # The part that the interrupted one has left.
+    assert first.base is not None and first.base.suffix == ".pmopart" and second.base == first.path
+    with pytest.raises(TimeoutError, match="it takes too long"):
+        indelible.restore(folder, new, progress=enough)
+    assert not new.exists()
+    told.clear()
+    assert sorted(indelible.restore(folder, new, rebase=True, progress=lambda *at: told.append(at))) == ["run", "w"]
+    assert told == sorted(told) and told[-1][0] == told[-1][1] > 0
+    restored = indelible.open(new)
+    assert (restored.array("w")[:10] == [8] * 9 + [7]).all() and restored.dict("run")["step"] == 1
+    with pytest.raises(indelible.PoolExists, match="replace=True"):
+        indelible.restore(file, new)
+    with pytest.raises(indelible.Error, match="w.pmobackup.no"):
+        indelible.restore(tmp_path / "w.pmobackup.no", new)
+    with pytest.raises(ValueError, match="replace is for a file"):
+        pool.backup(folder, replace=True)

@@ -83,7 +83,7 @@ counts[8] = 43
     shared.check()
 
 
-def test_its_contents_stay_when_nobody_has_it(pool: indelible.Pool) -> None:
+def test_its_contents_stay_when_no_process_has_it(pool: indelible.Pool) -> None:
     with pool.shared("counts", 4096) as shared:
         memoryview(shared)[:2] = b"hi"
     assert shared.closed and repr(shared) == '<indelible.Shared "counts", closed>'

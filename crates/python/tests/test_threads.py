@@ -31,7 +31,7 @@ def test_psync_releases_the_gil(open_pool: Open) -> None:
     for round in range(20):
         array[:] = round + 1
         before = counted[0]
-        array.psync()  # one call of C: with the GIL in hand nobody else would count
+        array.psync()  # one call of C: with the GIL in hand no other thread would count
         during += counted[0] > before
         if during:
             break

@@ -23,6 +23,7 @@ from . import ipc, tx, views
 from ._array import Array
 from ._asyncio import Ticket
 from ._audit import StrayPointer, audit
+from ._backups import Backup, restore
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
@@ -100,6 +101,7 @@ __all__ = [
     "AnchorBehind",
     "Array",
     "AttachedView",
+    "Backup",
     "BadName",
     "BadSize",
     "ByName",
@@ -186,6 +188,7 @@ __all__ = [
     "load_ipython_extension",
     "open",
     "psync",
+    "restore",
     "resume",
     "transaction",
     "tx",

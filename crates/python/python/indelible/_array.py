@@ -30,6 +30,9 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
     Slices of it are views of the object, too. Results of arithmetic and `copy` are ordinary arrays; so
     are results of indexing by lists, whatever their type says.
 
+    Beside numpy's methods it has `name`, `pool`, `psync`, `flush`, `revert`, `grow`, `refresh` and
+    `by_name`; its `copy` is an ordinary array.
+
     A pickle has the name of the object, and no elements: a process that loads it has the array for
     reading, as the newest psync left it. With changes that were not psynced, or with a key, it has
     the elements, and is loaded as an ordinary array.

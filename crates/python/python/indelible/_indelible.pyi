@@ -54,6 +54,7 @@ __all__ = [
     "_adopt",
     "_attach_shared",
     "_audit",
+    "_backup",
     "_bind_name",
     "_change_signer",
     "_in_transaction",
@@ -65,6 +66,7 @@ __all__ = [
     "_reencrypt",
     "_rename",
     "_resize",
+    "_restore",
     "_rights",
     "_set_anchor",
     "Transaction",
@@ -424,6 +426,14 @@ def _psync_kept(pool: Pool) -> list[str]: ...
 def _in_transaction() -> bool: ...
 def _audit(object: Object | Dict) -> list[tuple[int, int, str, str, str | None]]: ...
 def psync_all(objects: Iterable[Object | Dict], *, cut: bool = False) -> None: ...
+def _backup(
+    pool: Pool, path: str | os.PathLike[str], objects: list[str], key: bytes | None, folder: bool, replace: bool,
+    progress: Callable[[int, int], object] | None,
+) -> tuple[Path, int, int, Path | None]: ...
+def _restore(
+    backup: str | os.PathLike[str], path: str | os.PathLike[str], size: int | None, replace: bool, rebase: bool,
+    progress: Callable[[int, int], object] | None,
+) -> builtins.list[str]: ...
 def verify_key(path: str | os.PathLike[str]) -> str: ...
 def _bind_name(pool: Pool, name: str, seal: SealKey, key: builtins.bytes | None) -> None: ...
 def _change_signer(

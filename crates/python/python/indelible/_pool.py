@@ -359,7 +359,7 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
                     raise error from None
                 # As text: a log record that is kept would keep the object attached.
                 _log.warning(
-                    "object %r of pool %s is locked for reading, and nobody can store to it meanwhile: %s",
+                    "object %r of pool %s is locked for reading, and no process can store to it meanwhile: %s",
                     name, os.fspath(self.path), str(error),
                 )  # fmt: skip
                 return self._entered(name, "lock", found, keyed)

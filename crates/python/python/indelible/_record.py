@@ -178,7 +178,7 @@ def open_record(
             blocks, size = owner._reset_record(name, *now, first)
             reset(f"reset record {name!r} of object {owner.name!r}; freed {blocks} blocks, {size} bytes: {why}")
     raise Error(
-        f"record {name!r} of object {owner.name!r} was stored to during each of {_ATTEMPTS} conversions (let nobody store to it meanwhile)",
+        f"record {name!r} of object {owner.name!r} was stored to during each of {_ATTEMPTS} conversions (stop its other writers, and open it again)",
         kind="Busy",
         operation="convert a record of",
         object=owner.name,

@@ -1,11 +1,14 @@
-"""A pool, as far as snapshots, differences, ties and upkeep are concerned."""
+"""A pool, as far as snapshots, backups, differences, ties and upkeep are concerned."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import overload
 
+from . import _backups
+from ._backups import Backup
 from ._indelible import Pool
 from ._progress import Progress, told
 from ._table import Collected, Difference, Tie
@@ -80,6 +83,25 @@ class SnapshotPool(ViewingPool):
         """
         with told(progress, f"move of {name!r}") as tell:
             self._move_to(name, other, key, rebase, tell)
+
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        objects: Sequence[str] = (),
+        key: bytes | None = None,
+        replace: bool = False,
+        progress: Progress = False,
+    ) -> Backup:
+        """Backs up all objects that are not volatile, or these `objects`, as one psync of each left
+        them, beside their writers: `indelible.restore` makes a pool of it.
+
+        A folder gets a file with what changed since the pool's newest backup there. Another path is
+        that of a full backup, which is replaced if `replace` says so. `progress` is as for
+        `copy_to`; what ends the call leaves no backup, and in a folder a part that the next one
+        goes on from.
+        """
+        return _backups.backup(self, path, list(objects), key, replace, progress)
 
     def collect(self, *, progress: Progress = False) -> Collected:
         """Merges unshared remains of copies, and removes deleted objects that are detached, volatile
