@@ -242,11 +242,7 @@ pub const MODELS: &[Model] = &[
         locks::a_gate_opens_beside_a_cut,
     ),
     bounded(3, "a ticket that was waited for is durable", tickets::a_ticket_that_was_waited_for_is_durable),
-    bounded(
-        3,
-        "an expected thread keeps no other waiting",
-        tickets::who_is_expected_keeps_nobody_waiting,
-    ),
+    bounded(3, "an expected thread keeps no other waiting", tickets::who_is_expected_keeps_nobody_waiting),
     bounded(3, "so it is where cuts fail", tickets::a_ticket_of_a_failed_round_is_not_taken_for_durable),
     whole("of two frees of a block one is refused", blocks::of_two_frees_one_is_refused),
     bounded(2, "blocks that others freed come back", blocks::blocks_that_others_freed_come_back),
