@@ -250,7 +250,7 @@ def test_in_a_cut_that_waits_for_stores(tmp_path: Path) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     try:
         # On a busy machine the others may pause, and a cut is soon done.
-        for _ in range(300):
+        for _ in range(3000):
             places.clear()
             array.psync(cut=True)
             twice = any(place == last for place, last in pairwise(places))
