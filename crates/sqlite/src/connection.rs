@@ -149,6 +149,7 @@ impl Connection {
             return;
         }
         let mut view = lock(&self.view);
+        together::unlock(self.id, &self.database);
         let mut state = self.database.lock();
         if state.writer == Some(self.id) {
             state.end_writer();

@@ -231,6 +231,16 @@ impl State {
         self.dirty && self.writer == Some(writer)
     }
 
+    /// Whether the writer's transaction was psynced, and its undoing waits for other files.
+    pub(crate) fn is_undone(&self, writer: u64) -> bool {
+        self.is_unsynced(writer) && self.synced && self.wait == Some(Wait::Others)
+    }
+
+    /// Has the object be attached again before it is used.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
     /// Whether the object is as a transaction left it, and that is not durable.
     pub(crate) fn is_payable(&self) -> bool {
         self.owed && !self.dirty && !self.failed

@@ -8,6 +8,7 @@
 
 use crate::database::Database;
 use crate::failure::Result;
+use crate::host;
 use crate::state::{State, Wait, lock};
 use crate::tickets;
 use indelible::PerProcess;
@@ -105,18 +106,15 @@ fn others(id: u64, database: &Database) -> Vec<Other> {
 /// SQLite syncs the file: makes its transaction durable, unless that waits for another file's, or
 /// by `ticket` for later.
 pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
-    let synced = {
+    {
         let mut state = database.lock();
         if state.wait == Some(Wait::Journal) {
             return Ok(());
         }
         state.finish(id, Wait::Others);
-        state.synced
-    };
+    }
     let mut group = vec![(id, database.clone())];
-    // A second sync undoes a transaction that failed in a file of another pool.
-    let others = if synced { Vec::new() } else { others(id, database) };
-    for other in others {
+    for other in others(id, database) {
         if other.later || other.wait != Some(Wait::Others) {
             return Ok(());
         }
@@ -135,6 +133,18 @@ pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<
     }
     database.lock().synced = false;
     Ok(())
+}
+
+/// SQLite unlocks the file. If it has undone a transaction that was synced and failed in another
+/// file, makes that durable: the others of this pool are undone after it.
+pub(crate) fn unlock(id: u64, database: &Arc<Database>) {
+    if !database.lock().is_undone(id) {
+        return;
+    }
+    if let Err(failure) = psync(vec![(id, database.clone())]) {
+        host::tell(&failure);
+        database.lock().fail();
+    }
 }
 
 fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {

@@ -232,6 +232,57 @@ fn a_rollback_leaves_no_database_waiting_that_keeps_its_locks() {
     assert_eq!((values, integrity(&connection).as_str()), ([2, 2], "ok"));
 }
 
+/// A rollback syncs both, and leaves nothing behind that parts the next commit.
+#[test]
+fn a_commit_after_a_rollback_that_keeps_the_locks_is_one_step() {
+    let medium = SimMedium::new(8 << 20, SimConfig::default());
+    let (_dir, path) = place();
+    let path = path.as_path();
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    indelible_sqlite::offer(path, &pool);
+    for name in ["a.db", "b.db"] {
+        let script = format!("{TABLE}; CREATE TABLE t(x)");
+        try_open(path, name, "").unwrap().execute_batch(&script).unwrap();
+    }
+    drop(pool);
+    indelible_sqlite::withdraw(path);
+    medium.settle();
+    let record = |medium: &SimMedium| {
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+        indelible_sqlite::offer(path, &pool);
+        let connection = pair(path, "memory");
+        let small = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA main.cache_size=5; PRAGMA b.cache_size=5";
+        connection.execute_batch(small).unwrap();
+        let large = "INSERT INTO main.t VALUES (zeroblob(200000)); INSERT INTO b.t VALUES (zeroblob(200000))";
+        for round in 1..=2 {
+            connection.execute_batch(&format!("BEGIN; {large}; ROLLBACK")).unwrap();
+            let script = format!("BEGIN; UPDATE main.n SET v = {round}; UPDATE b.n SET v = {round}; COMMIT");
+            connection.execute_batch(&script).unwrap();
+            medium.mark(round);
+        }
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+    };
+    let judge = |image: &CrashImage| {
+        let pool = PoolOptions::new().on_device(Arc::new(image.medium()), false);
+        let pool = pool.map_err(|error| error.to_string())?;
+        indelible_sqlite::offer(path, &pool);
+        let connection = pair(path, "memory");
+        let [a, b] = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
+        let sound = integrity(&connection);
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+        let done = image.last_mark().unwrap_or(0) as i64;
+        match a == b && sound == "ok" && (done..=done + 1).contains(&a) {
+            true => Ok(()),
+            false => Err(format!("{done} committed: {a} and {b}, {sound}")),
+        }
+    };
+    let limits = Limits { exhaustive: 16, singles: 2, random: 2, points: 60, seed: 55 };
+    let report = for_each_crash(&medium, record, judge, &limits).unwrap();
+    assert!(report.distinct > 10, "{report:?}");
+}
+
 #[test]
 fn a_database_with_two_names_in_a_connection_is_written_by_one_at_a_time() {
     let (_dir, path) = place();
