@@ -2,7 +2,7 @@ use super::found::{Found, PAGES};
 use super::ledger::Moment;
 use super::memory::lock;
 use super::process::{Life, Seat};
-use super::world::{Copied, Verdict, World};
+use super::world::{Copied, Filler, Verdict, World};
 use super::{LARGE, OBJECTS, OnCopy, Step};
 use indelible::{ErrorKind, PoolOptions};
 use indelible_backup::{BackupError, Choice, RestoreOptions, backup_to, restore_stream};
@@ -160,9 +160,12 @@ impl World {
         while size >= 4096 {
             let name = format!("fill {}", self.names.fetch_add(1, Ordering::Relaxed) + SNAPSHOTS);
             match life.pool.create(&name, size) {
-                Ok(()) => lock(&self.filled).push(name),
+                Ok(()) => lock(&self.filled).push(Filler { name, in_doubt: false }),
                 Err(error) => {
                     self.expect(life, &error, &[ErrorKind::NoRoom, ErrorKind::NoSpace])?;
+                    if life.medium.is_dead() {
+                        lock(&self.filled).push(Filler { name, in_doubt: true });
+                    }
                     size /= 2;
                 }
             }
@@ -175,11 +178,12 @@ impl World {
 
     fn empty(&self, life: &Life) -> Verdict {
         let filled = std::mem::take(&mut *lock(&self.filled));
-        for name in filled {
+        for Filler { name, in_doubt } in filled {
             if let Err(error) = life.pool.destroy(&name) {
-                self.expect(life, &error, &[])?;
+                self.expect(life, &error, if in_doubt { &[ErrorKind::NotFound] } else { &[] })?;
                 if error.kind() != ErrorKind::NotFound {
-                    lock(&self.filled).push(name);
+                    let in_doubt = in_doubt || life.medium.is_dead();
+                    lock(&self.filled).push(Filler { name, in_doubt });
                 }
             }
         }

@@ -2,7 +2,7 @@ use super::super::counts::Counts;
 use super::ledger::{Ledger, Moment};
 use super::memory::{Addresses, Memory, lock};
 use super::process::Seat;
-use super::world::{Verdict, World};
+use super::world::{Filler, Verdict, World};
 use super::{OBJECTS, PROCESSES, Step};
 use indelible_store::error::StoreError;
 use indelible_store::store::{FormatOptions, Store, Window};
@@ -203,7 +203,8 @@ impl World {
         ledger.cut(&found);
         ledger.promise(&self.medium);
         drop(ledger);
-        *lock(&self.filled) = pool.keys().filter(|name| name.starts_with("fill")).cloned().collect();
+        let fillers = pool.keys().filter(|name| name.starts_with("fill"));
+        *lock(&self.filled) = fillers.map(|name| Filler { name: name.clone(), in_doubt: false }).collect();
         self.faulted.store(false, Ordering::Relaxed);
         Ok(Segment { medium: old, moments })
     }

@@ -1,6 +1,7 @@
 //! Short programs of objects on demand: one for each past loss, and variants.
 
 use super::{LARGE, OnCopy, Place, Step, TRANSACTIONAL};
+use indelible_testing::OpKind;
 use indelible_testing::oracle::Program;
 
 const A: usize = 0;
@@ -53,6 +54,8 @@ pub(crate) fn short() -> Vec<(String, Program<Step>)> {
         attach(LARGE),
     ];
     all.push(("detached without room".into(), of_one(&without_room)));
+    let cut = Step::DieIn { step: Box::new(Step::Empty), kind: OpKind::Write, nth: 3, late: false };
+    all.push(("removed by a process that died".into(), of_one(&[Step::Fill, cut, Step::Empty])));
     let both = [attach(A), attach(TRANSACTIONAL), commit(&[A]), commit(&[A, TRANSACTIONAL])];
     all.push(("both classes".into(), of_one(&both)));
     for call in [OnCopy::Collect, OnCopy::Recover, OnCopy::Read] {

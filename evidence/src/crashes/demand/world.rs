@@ -20,6 +20,13 @@ pub(super) struct Copied {
     pub(super) moment: Moment,
 }
 
+/// An object that takes room.
+pub(super) struct Filler {
+    pub(super) name: String,
+    /// Its process died while it created or destroyed it.
+    pub(super) in_doubt: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) process: usize,
@@ -35,7 +42,7 @@ pub(super) struct World {
     pub(super) holders: Mutex<[Option<Holder>; OBJECTS.len()]>,
     pub(super) living: Mutex<BTreeSet<u32>>,
     pub(super) copy: Mutex<Option<Arc<Copied>>>,
-    pub(super) filled: Mutex<Vec<String>>,
+    pub(super) filled: Mutex<Vec<Filler>>,
     pub(super) counts: Mutex<Counts>,
     pub(super) identity: u64,
     lives: AtomicU32,
