@@ -136,6 +136,22 @@ def excepted(source: Path, unit: str, lacks: set[str]) -> dict[str, str]:
     return missing | {f"/(^|[^A-Za-z])({names})([^A-Za-z]|$)": "in the name"}
 
 
+def ended(
+    command: list[str], folder: Path, seconds: int, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The program's end, with its output; raises `TimeoutExpired`."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
 def redis(source: Path, server: Server) -> dict[str, object]:
     passed, failed, left = 0, [], Counter()
     commands = {
@@ -167,15 +183,7 @@ def redis(source: Path, server: Server) -> dict[str, object]:
                 "--skipfile",
                 skips.name,
             ]
-            done = subprocess.run(
-                command,
-                cwd=source,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=900,
-                check=False,
-            )
+            done = ended(command, source, 900)
         said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).split("!!! WARNING")[0]
         count = len(re.findall(r"^\[ok\]", said, re.MULTILINE))
         errors = re.findall(
@@ -183,9 +191,10 @@ def redis(source: Path, server: Server) -> dict[str, object]:
         )
         passed += count
         failed += [f"{unit}: {error}" for error in errors]
-        left["tests skipped"] += len(re.findall(r"^\[skip\]", said, re.MULTILINE))
+        skipped = len(re.findall(r"^\[skip\]", said, re.MULTILINE))
+        left["tests skipped"] += skipped
         print(
-            f"unit/{unit}: {count} passed, {len(errors)} failed, {len(re.findall(r'^.skip.', said, re.MULTILINE))} need other commands",
+            f"unit/{unit}: {count} passed, {len(errors)} failed, {skipped} need other commands",
             file=sys.stderr,
             flush=True,
         )
@@ -214,16 +223,7 @@ def memcached(source: Path, server: Server, folder: Path) -> dict[str, object]:
         server.clear()
         environment = os.environ | {"T_MEMD_USE_DAEMON": f"127.0.0.1:{server.cache}"}
         try:
-            done = subprocess.run(
-                ["perl", f"t/{test.name}"],
-                cwd=tests,
-                env=environment,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=240,
-                check=False,
-            )
+            done = ended(["perl", f"t/{test.name}"], tests, 240, environment)
             said, code_ = done.stdout, done.returncode
         except subprocess.TimeoutExpired:
             said, code_ = "", -1
@@ -250,8 +250,9 @@ def main() -> None:
             found["memcached"] = memcached(options.memcached, server, Path(folder))
         server.stop()
     for name, suite in found.items():
+        failed = len(suite["failed"])
         print(
-            f"{name}: {suite['passed']} passed, {len(suite['failed'])} failed; left out: {suite['left']}",
+            f"{name}: {suite['passed']} passed, {failed} failed; left out: {suite['left']}",
             file=sys.stderr,
         )
         for line in suite["failed"]:

@@ -42,7 +42,7 @@ struct Package {
     text: &'static str,
     /// Beginnings of the paths of its files below `/usr`; the first package that has one takes it.
     files: &'static [&'static str],
-    /// Reports of lintian about files that are as they have to be.
+    /// Reports of lintian that this package overrides.
     accepted: &'static [&'static str],
 }
 

@@ -101,8 +101,8 @@ impl<'a> Emit<'a> {
         edits.apply(text, 0..text.len())
     }
 
-    /// The name in an include that is looked for beside its own file, and what finds it from the
-    /// output.
+    /// The name in an include of a file beside the including one, and the absolute path that
+    /// replaces it in the output.
     fn beside(&self, include: &Include, directive: &Token, text: &str) -> Option<(Range<usize>, String)> {
         let files = &self.program.unit.files;
         let (own, found) = (files.get(include.at.file)?, files.get(include.file)?);

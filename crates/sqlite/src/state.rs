@@ -236,7 +236,7 @@ impl State {
         self.is_unsynced(writer) && self.synced && self.wait == Some(Wait::Others)
     }
 
-    /// Has the object be attached again before it is used.
+    /// Refuses every use until the object is attached again.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
     }

@@ -4,7 +4,7 @@ use super::Pool;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 
-/// Two that differ: another writer came, or one is writing.
+/// Two values that differ show that another writer came, or that one is writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     binding: Option<u64>,

@@ -96,10 +96,10 @@ class SnapshotPool(ViewingPool):
         """Backs up all objects that are not volatile, or these `objects`, as one psync of each left
         them, beside their writers: `indelible.restore` makes a pool of it.
 
-        A folder gets a file with what changed since the pool's newest backup there. Another path is
-        that of a full backup, which is replaced if `replace` says so. `progress` is as for
-        `copy_to`; what ends the call leaves no backup, and in a folder a part that the next one
-        goes on from.
+        A folder gets a file with the changes since the pool's newest backup there. Any other path
+        names the file of a full backup; `replace` allows that it exists. `progress` is as for
+        `copy_to`; a call that it ends leaves no backup, and in a folder a part that the next one
+        continues.
         """
         return _backups.backup(self, path, list(objects), key, replace, progress)
 
