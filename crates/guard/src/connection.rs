@@ -120,6 +120,7 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Shutdown;
 
     fn pair() -> (Connection, UnixStream) {
         let (own, other) = UnixStream::pair().unwrap();
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(own.receive(), Received::Lines(lines(&["one"])));
         other.write_all(b"o\n\nthree").unwrap();
         assert_eq!(own.receive(), Received::Lines(lines(&["two", ""])));
-        drop(other);
+        other.shutdown(Shutdown::Both).unwrap();
         assert_eq!(own.receive(), Received::Last(vec![]), "a part of a line is none");
         for garbage in [&b"\xff\xfe\n"[..], &[b'x'; 2 * LONGEST]] {
             let (mut own, mut other) = pair();
@@ -150,7 +151,7 @@ mod tests {
         let text = "x".repeat(64 << 10);
         let sent = (0..100).take_while(|_| own.send(&text)).count();
         assert!((1..100).contains(&sent) && own.is_behind(), "{sent}");
-        drop(other);
+        other.shutdown(Shutdown::Both).unwrap();
         assert!(!own.flush());
     }
 }

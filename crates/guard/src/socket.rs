@@ -26,7 +26,7 @@ pub fn default_socket() -> PathBuf {
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Socket {
@@ -61,13 +61,15 @@ impl Socket {
         fs::set_permissions(path, Permissions::from_mode(0o666))
             .map_err(failed("open to all users", path))?;
         listener.set_nonblocking(true).map_err(failed("listen at", path))?;
-        Ok(Socket { listener, path: path.to_owned(), _lock: lock })
+        Ok(Socket { listener, path: path.to_owned(), lock })
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+        // A child of this process that has yet to `exec` holds the descriptor too.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 

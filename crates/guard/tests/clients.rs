@@ -2,6 +2,8 @@ use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
 use indelible_guard::detector::FileDetector;
 use indelible_guard::{Config, Guard, GuardError, status};
 use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,6 +133,8 @@ fn a_guard_that_is_absent_or_no_guard_is_an_error() {
         other.join().unwrap();
         assert!(error.to_string().contains(expected), "{error}");
     }
-    drop(listener);
+    // Shut down, since a process that another test starts may hold the socket for a moment.
+    let gone = UnixStream::from(OwnedFd::from(listener));
+    gone.shutdown(Shutdown::Both).unwrap();
     assert!(matches!(status(&path, short), Err(GuardError::Absent(_))));
 }

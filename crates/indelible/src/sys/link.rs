@@ -91,6 +91,7 @@ fn user_of(stream: &UnixStream) -> io::Result<u32> {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::net::Shutdown;
     use std::os::unix::net::UnixListener;
 
     #[test]
@@ -113,8 +114,10 @@ mod tests {
         link.send("four\n").unwrap();
         drop(other);
         let mut link = Link::connect(&path, Duration::from_millis(20)).unwrap();
-        drop((listener.accept().unwrap(), listener));
+        // A process that another test starts may hold both sockets for a moment.
+        listener.accept().unwrap().0.shutdown(Shutdown::Both).unwrap();
         assert_eq!(link.line().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        std::fs::remove_file(&path).unwrap();
         assert!(Link::connect(&path, Duration::from_millis(20)).is_err());
     }
 }
