@@ -14,6 +14,7 @@ import os
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -88,6 +89,7 @@ def one_page_more(tool, pool, backups, base):
 
 
 def make_many(path):
+    """Run in a process of its own: a command that is started by a large process counts that as its memory."""
     import indelible
 
     pool = indelible.open(path, 6 << 30)
@@ -99,7 +101,7 @@ def make_many(path):
 def objects(tools, folder, rounds, made=None):
     path = made or folder / "many.pmo"
     if made is None:
-        make_many(path)
+        subprocess.run([sys.executable, __file__, "make", "--many", path], check=True)
     commands = {
         "ls": ("ls", path),
         "ls, ten by a prefix": ("ls", path, "directory 007/object 00*"),
@@ -117,12 +119,14 @@ def objects(tools, folder, rounds, made=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("copies", "objects"))
+    parser.add_argument("what", choices=("copies", "objects", "make"))
     parser.add_argument("--folder", type=Path, default=Path.cwd())
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--many", type=Path, help="a pool with the objects, made before")
     parser.add_argument("--pmo", action="append")
     given = parser.parse_args()
+    if given.what == "make":
+        return make_many(given.many)
     root = Path(__file__).resolve().parent.parent
     tools = [os.path.abspath(tool) for tool in given.pmo or [root / "target/release/pmo"]]
     folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="operations."))

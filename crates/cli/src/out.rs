@@ -90,9 +90,9 @@ impl Widths {
     }
 
     /// Widens the columns for a line.
-    pub fn fit(&mut self, cells: &[String]) {
+    pub fn fit(&mut self, cells: &[impl AsRef<str>]) {
         for ((_, width), cell) in self.0.iter_mut().zip(cells) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.as_ref().chars().count());
         }
     }
 }
