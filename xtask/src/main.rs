@@ -78,6 +78,9 @@ enum Task {
         /// Folder for it [default: wheels in the target folder]
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Architecture, such as aarch64, whose target rustup has [default: this machine's]
+        #[arg(long)]
+        architecture: Option<String>,
     },
     /// Install pmo, pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, units of systemd, manual
     /// pages
@@ -190,7 +193,7 @@ fn main() -> ExitCode {
         Task::Book => book(),
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
-        Task::Wheel { out } => wheel::run(out.as_deref()),
+        Task::Wheel { out, architecture } => wheel::run(out.as_deref(), architecture.as_deref()),
         Task::Install { prefix, destdir, profile } => install::run(&prefix, destdir.as_deref(), &profile),
         Task::Deb { out, profile } => deb::run(out.as_deref(), &profile),
         Task::Drill => drill::run(),

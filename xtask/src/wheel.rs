@@ -1,8 +1,9 @@
 //! A wheel of the Python package for other machines: for each Python from the oldest on, and each
 //! distribution with a C library of `PLATFORM` or newer.
 //!
-//! zig links against the symbols of that version. The wheel is then inspected, and installed into
-//! an environment without the project, where its programs run.
+//! zig links against the symbols of that version, also for another architecture. The wheel is then
+//! inspected. One for this machine's architecture is installed into an environment without the
+//! project, where its programs run.
 
 use crate::command::{Result, output, target};
 use crate::python::{Environment, MATURIN, folder, succeeds};
@@ -24,6 +25,12 @@ const MEMBERS: [&str; 7] = [
     ".dist-info/licenses/LICENSE-MIT",
 ];
 
+const STRIPPED: &str = "
+import sys, zipfile
+native = zipfile.ZipFile(sys.argv[1]).read('indelible/_indelible.abi3.so')
+assert b'.symtab' not in native, 'the native half is not stripped'
+";
+
 const TRIAL: &str = "
 import sys, indelible
 pool = indelible.open(sys.argv[1], 64 << 20)
@@ -38,18 +45,29 @@ with open(indelible._indelible.__file__, 'rb') as native:
     assert b'.symtab' not in native.read(), 'the native half is not stripped'
 ";
 
-pub(crate) fn run(out: Option<&Path>) -> Result {
+/// `architecture`: as Rust names it, such as aarch64; its target has to be installed by rustup.
+pub(crate) fn run(out: Option<&Path>, architecture: Option<&str>) -> Result {
     let out = out.map_or_else(|| target().join("wheels"), Path::to_owned);
+    // maturin runs in another folder.
+    let out = std::path::absolute(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     let environment = Environment::new("python-wheel", &PACKAGES)?;
     let mut build = Command::new(environment.program("maturin"));
     build.args(["build", "--release", "--zig", "--compatibility", PLATFORM, "--out"]).arg(&out);
+    if let Some(architecture) = architecture {
+        build.arg("--target").arg(format!("{architecture}-unknown-linux-gnu"));
+    }
     build.current_dir(folder()).env("PATH", environment.path());
     if !succeeds("a wheel", &mut build) {
         return Err("the wheel cannot be built".into());
     }
     let wheel = newest(&out, "whl").ok_or_else(|| format!("there is no wheel in {}", out.display()))?;
-    look_into(&environment, &wheel)?;
-    attempt(&wheel)?;
+    let architecture = architecture.unwrap_or(std::env::consts::ARCH);
+    look_into(&environment, &wheel, architecture)?;
+    if architecture == std::env::consts::ARCH {
+        attempt(&wheel)?;
+    } else {
+        println!("\nnot installed: this machine is no {architecture}");
+    }
     println!("\n{}", wheel.display());
     Ok(())
 }
@@ -61,7 +79,7 @@ pub(crate) fn newest(folder: &Path, end: &str) -> Option<PathBuf> {
     fitting.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
 }
 
-fn look_into(environment: &Environment, wheel: &Path) -> Result {
+fn look_into(environment: &Environment, wheel: &Path, architecture: &str) -> Result {
     let listed =
         output(Command::new(environment.program("python")).args(["-m", "zipfile", "--list"]).arg(wheel))?;
     let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
@@ -69,17 +87,22 @@ fn look_into(environment: &Environment, wheel: &Path) -> Result {
     if let Some(member) = MEMBERS.iter().find(lacks) {
         return Err(format!("{} has no {member}", wheel.display()));
     }
+    let mut stripped = Command::new(environment.program("python"));
+    if !succeeds("is it stripped", stripped.args(["-I", "-c", STRIPPED]).arg(wheel)) {
+        return Err(format!("{} is not stripped", wheel.display()));
+    }
     let shown = output(Command::new(environment.program("auditwheel")).arg("show").arg(wheel))?;
-    match expects(&shown) {
+    match expects(&shown, architecture) {
         true => Ok(()),
-        false => Err(format!("{} is not for {PLATFORM}:\n{shown}", wheel.display())),
+        false => Err(format!("{} is not for {PLATFORM}_{architecture}:\n{shown}", wheel.display())),
     }
 }
 
 /// Whether auditwheel confirms `PLATFORM`. It breaks its lines anywhere.
-fn expects(shown: &str) -> bool {
+fn expects(shown: &str, architecture: &str) -> bool {
     let words: Vec<&str> = shown.split_whitespace().collect();
-    words.join(" ").contains(&format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\""))
+    let tag = format!("is consistent with the following platform tag: \"{PLATFORM}_{architecture}\"");
+    words.join(" ").contains(&tag)
 }
 
 fn attempt(wheel: &Path) -> Result {
@@ -115,9 +138,10 @@ mod tests {
                 "\nindelible-0.1.0-cp311-abi3-x.whl is consistent\nwith the following platform tag: \"{tag}\".\n\nThe wheel …"
             )
         };
-        assert!(expects(&shown("manylinux_2_28_x86_64")));
+        assert!(expects(&shown("manylinux_2_28_x86_64"), "x86_64"));
+        assert!(expects(&shown("manylinux_2_28_aarch64"), "aarch64"));
         for tag in ["manylinux_2_34_x86_64", "linux_x86_64", "manylinux_2_28_aarch64"] {
-            assert!(!expects(&shown(tag)), "{tag}");
+            assert!(!expects(&shown(tag), "x86_64"), "{tag}");
         }
     }
 }
