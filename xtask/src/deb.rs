@@ -107,6 +107,7 @@ const PACKAGES: [Package; 7] = [
         text: "Makes pools and objects, checks, repairs, copies, backs up and seals them.",
         files: &[
             "bin/pmo",
+            "bin/mkpmo",
             "lib/systemd/",
             "share/man/man1/",
             "share/bash-completion/",
@@ -377,8 +378,9 @@ fn attempt(root: &Path, packages: &[PathBuf], environment: Option<&Environment>)
     };
     let said = run(used.join("program"), &["a.pmo"])?;
     let listed = run(usr.join("bin/pmo"), &["ls", "a.pmo"])?;
-    if said != "from a package\n" || !listed.contains('o') {
-        return Err(format!("the installed packages do not work: {said:?}, {listed:?}"));
+    let formatted = run(usr.join("bin/mkpmo"), &["b.pmo", "--size", "16M"])?;
+    if said != "from a package\n" || !listed.contains('o') || !formatted.contains("b.pmo") {
+        return Err(format!("the installed packages do not work: {said:?}, {listed:?}, {formatted:?}"));
     }
     if let Some(environment) = environment {
         let own = usr.join(DIST_PACKAGES);

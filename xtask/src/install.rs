@@ -60,21 +60,20 @@ fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
 
 /// The tool, which the units of systemd run, completions for shells, and its manual pages.
 fn install_tool(prefix: &Path, profile: &str) -> Result {
-    let pmo = folder(prefix, "bin")?.join("pmo");
-    // A guard may run the old one.
-    let _ = fs::remove_file(&pmo);
-    copy(&built(&PMO, "pmo", profile)?, &pmo)?;
-    let mount = pmo.with_file_name("pmo-mount");
-    // The old one may have a volume mounted.
-    let _ = fs::remove_file(&mount);
-    copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
-    let replicate = pmo.with_file_name("pmo-replicate");
-    let _ = fs::remove_file(&replicate);
-    copy(&built(&REPLICATE, "pmo-replicate", profile)?, &replicate)?;
+    let bin = folder(prefix, "bin")?;
+    let pmo = bin.join("pmo");
+    let programs = [(&PMO, "pmo"), (&PMO, "mkpmo"), (&MOUNT, "pmo-mount"), (&REPLICATE, "pmo-replicate")];
+    for (package, name) in programs {
+        // A guard may run the old one, or a volume be mounted by it.
+        let _ = fs::remove_file(bin.join(name));
+        copy(&built(package, name, profile)?, &bin.join(name))?;
+    }
     for (shell, file) in [
         ("bash", "share/bash-completion/completions/pmo"),
+        ("bash", "share/bash-completion/completions/mkpmo"),
         ("zsh", "share/zsh/vendor-completions/_pmo"),
         ("fish", "share/fish/vendor_completions.d/pmo.fish"),
+        ("fish", "share/fish/vendor_completions.d/mkpmo.fish"),
     ] {
         let (path, name) = file.rsplit_once('/').unwrap_or(("", file));
         let printed = output(Command::new(&pmo).args(["completions", shell]))?;
@@ -193,7 +192,6 @@ fn pkg_config_tm() -> String {
     )
 }
 
-/// Of programs that are linked with SQLite and with these `libs`.
 fn pkg_config_sqlite(kind: &str, libs: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\

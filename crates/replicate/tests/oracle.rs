@@ -155,7 +155,6 @@ impl Program<'_> {
     }
 }
 
-/// Bytes of all objects.
 fn bytes(pool: &Pool) -> Model {
     crate::support::content(pool).into_iter().map(|(name, (_, bytes))| (name, bytes)).collect()
 }
