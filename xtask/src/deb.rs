@@ -151,7 +151,7 @@ fn make(out: Option<&Path>, profile: &str) -> Result<Vec<String>> {
     let out = out.map_or_else(|| work.join("packages"), Path::to_owned);
     let _ = fs::remove_dir_all(&work);
     let stage = work.join("stage");
-    install::run(Path::new("/usr"), Some(&stage), profile)?;
+    install::run(Path::new("/usr"), Some(&stage), profile, &[])?;
     let mut missing = Vec::new();
     let environment = Environment::new("python-deb", &[MATURIN, "numpy>=2"])
         .inspect_err(|why| missing.push(format!("{PYTHON} was not made: {why}")))
