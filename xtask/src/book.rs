@@ -15,7 +15,8 @@ use std::process::Command;
 /// The list of pages, with links from its own folder.
 const SUMMARY: &str = "docs/book/SUMMARY.md";
 const SETTINGS: &str = "[book]\ntitle = \"Indelible\"\nlanguage = \"en\"\nsrc = \"src\"\n\n[output.html]\n\
-                        preferred-dark-theme = \"navy\"\nadditional-css = [\"wide.css\"]\n";
+                        preferred-dark-theme = \"navy\"\nadditional-css = [\"wide.css\"]\n\n\
+                        [output.html.fold]\nenable = true\n";
 /// Programs have lines of 100 columns.
 const WIDE: &str = ":root { --content-max-width: 960px; }\n";
 
