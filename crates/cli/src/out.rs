@@ -90,9 +90,9 @@ impl Widths {
     }
 
     /// Widens the columns for a line.
-    pub fn fit(&mut self, cells: &[impl AsRef<str>]) {
+    pub fn fit(&mut self, cells: &[String]) {
         for ((_, width), cell) in self.0.iter_mut().zip(cells) {
-            *width = (*width).max(cell.as_ref().chars().count());
+            *width = (*width).max(cell.chars().count());
         }
     }
 }

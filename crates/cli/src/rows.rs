@@ -23,10 +23,10 @@ struct Line {
 
 impl Rows {
     /// Adds a line, to be sorted by `rank`, then `name`.
-    pub fn add(&mut self, rank: u64, name: &str, cells: impl IntoIterator<Item = impl AsRef<str>>) {
+    pub fn add(&mut self, rank: u64, name: &str, cells: impl IntoIterator<Item = String>) {
         self.lines.push(Line { rank, at: self.bytes.len() });
         self.put(name);
-        cells.into_iter().for_each(|cell| self.put(cell.as_ref()));
+        cells.into_iter().for_each(|cell| self.put(&cell));
     }
 
     fn put(&mut self, text: &str) {

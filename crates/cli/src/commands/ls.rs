@@ -181,10 +181,10 @@ impl Column {
         matches!(self, Size | Psyncs | Published | Extent | Own | Reach)
     }
 
-    fn text(self, stat: &Stat) -> Cow<'static, str> {
-        let text = match self {
+    fn text(self, stat: &Stat) -> String {
+        match self {
             Column::State => stat.state.letter().to_string(),
-            Column::Holder => return held_by(stat),
+            Column::Holder => held_by(stat),
             Column::Size => human(stat.size),
             Column::Name => printable(&stat.name),
             Column::Psyncs => stat.psyncs.to_string(),
@@ -197,8 +197,7 @@ impl Column {
             Column::Id => hex(&stat.id),
             Column::Class => class(stat),
             Column::Flags => flags(stat),
-        };
-        Cow::Owned(text)
+        }
     }
 }
 
@@ -215,13 +214,13 @@ impl Column {
     }
 }
 
-pub fn held_by(stat: &Stat) -> Cow<'static, str> {
+pub fn held_by(stat: &Stat) -> String {
     let listed = listed(Holder::of(stat).as_ref(), &Holder::others(stat), stat.unseen_readers);
     match (!listed.is_empty(), stat.needs_recovery) {
-        (true, _) => Cow::Owned(listed),
-        (false, true) => Cow::Borrowed("needs recovery"),
-        (false, false) if stat.state == State::Detached => Cow::Borrowed("-"),
-        (false, false) => Cow::Borrowed("?"),
+        (true, _) => listed,
+        (false, true) => "needs recovery".to_owned(),
+        (false, false) if stat.state == State::Detached => "-".to_owned(),
+        (false, false) => "?".to_owned(),
     }
 }
 
@@ -274,7 +273,7 @@ struct Found {
 
 enum Shown {
     Inner(String, Stat),
-    Row { rank: u64, name: String, cells: Vec<Cow<'static, str>> },
+    Row { rank: u64, name: String, cells: Vec<String> },
     Stat { rank: u64, stat: Stat },
 }
 
@@ -392,7 +391,7 @@ impl Found {
 }
 
 /// The name makes its own cell.
-fn is_kept((column, _): &(&Column, Cow<'static, str>)) -> bool {
+fn is_kept((column, _): &(&Column, String)) -> bool {
     !matches!(column, Column::Name)
 }
 
@@ -403,12 +402,6 @@ fn padded(columns: &[Column]) -> &[Column] {
     }
 }
 
-/// The texts of an object, without a name that needs no width.
-fn cells(columns: &[Column], stat: &Stat) -> Vec<Cow<'static, str>> {
-    let is_last = |nth| nth >= padded(columns).len();
-    let text = |(nth, column): (usize, &Column)| match column {
-        Column::Name if is_last(nth) => Cow::Borrowed(""),
-        column => column.text(stat),
-    };
-    columns.iter().enumerate().map(text).collect()
+fn cells(columns: &[Column], stat: &Stat) -> Vec<String> {
+    columns.iter().map(|column| column.text(stat)).collect()
 }

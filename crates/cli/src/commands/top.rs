@@ -157,7 +157,7 @@ impl Look {
             psyncs: stat.psyncs,
             own: stat.own,
             size: stat.size,
-            held_by: held_by(&stat).into_owned(),
+            held_by: held_by(&stat),
             name: stat.name,
         }
     }

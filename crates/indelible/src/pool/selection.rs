@@ -7,9 +7,6 @@ use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::store::Listed;
 
-/// Objects for which a selection has room from the beginning, whatever a pool says.
-const MOST_ROOM: u64 = 1 << 20;
-
 #[derive(Clone, Copy)]
 struct Item {
     rank: u64,
@@ -43,9 +40,7 @@ impl Pool {
     /// An empty selection.
     #[must_use]
     pub fn selection(&self) -> Selection {
-        // Growing takes memory twice; room that is not used takes none.
-        let room = self.info().map_or(0, |info| info.objects).min(MOST_ROOM) as usize;
-        Selection { pool: self.clone(), names: Vec::new(), items: Vec::with_capacity(room) }
+        Selection { pool: self.clone(), names: Vec::new(), items: Vec::new() }
     }
 }
 

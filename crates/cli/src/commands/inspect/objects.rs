@@ -37,11 +37,7 @@ pub struct Row {
 
 impl Row {
     pub fn of(stat: &Stat) -> Row {
-        Row {
-            shown: printable(&stat.name),
-            held_by: held_by(stat).into_owned(),
-            object: ObjectReport::of(stat),
-        }
+        Row { shown: printable(&stat.name), held_by: held_by(stat), object: ObjectReport::of(stat) }
     }
 }
 
