@@ -1,5 +1,5 @@
-//! The interface between libpmo and libpmo-tm: the code of `crates/tm/src/tm_interface.rs`, which has
-//! the comments.
+//! The interface between libpmo and libpmo-tm: the code of `crates/tm/src/tm_interface.rs`, without
+//! its comments.
 
 use std::ffi::{c_char, c_int};
 

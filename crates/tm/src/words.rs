@@ -64,8 +64,8 @@ unsafe impl Memory for Words {
         }
     }
 
-    /// True outside of objects. GCC turns loops into plain calls of libc: these then see the block's
-    /// stores, and the commit does not overwrite theirs.
+    /// True outside of objects. GCC turns loops into plain calls of libc: these then see the
+    /// block's stores, and the commit does not overwrite theirs.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         !objects::may_have(line) || !is_in_object(line)
