@@ -15,7 +15,10 @@ use std::process::Command;
 /// The list of pages, with links from its own folder.
 const SUMMARY: &str = "docs/book/SUMMARY.md";
 const SETTINGS: &str = "[book]\ntitle = \"Indelible\"\nlanguage = \"en\"\nsrc = \"src\"\n\n[output.html]\n\
-                        preferred-dark-theme = \"navy\"\n";
+                        preferred-dark-theme = \"navy\"\nadditional-css = [\"wide.css\"]\n\n\
+                        [output.html.fold]\nenable = true\n";
+/// Programs have lines of 100 columns.
+const WIDE: &str = ":root { --content-max-width: 960px; }\n";
 
 pub(crate) fn run() -> Result<Outcome> {
     let project = project()?;
@@ -40,6 +43,7 @@ pub(crate) fn run() -> Result<Outcome> {
     let of_root = summary.replace("](../../", "](").replace("](../", "](docs/");
     write(&source.join("SUMMARY.md"), &of_root)?;
     write(&folder.join("book.toml"), SETTINGS)?;
+    write(&folder.join("wide.css"), WIDE)?;
     let Some(program) = program() else {
         return Ok(Outcome::NotTested("mdBook is not there, and could not be installed".into()));
     };

@@ -107,6 +107,7 @@ const PACKAGES: [Package; 7] = [
         text: "Makes pools and objects, checks, repairs, copies, backs up and seals them.",
         files: &[
             "bin/pmo",
+            "bin/mkpmo",
             "lib/systemd/",
             "share/man/man1/",
             "share/bash-completion/",
@@ -150,7 +151,7 @@ fn make(out: Option<&Path>, profile: &str) -> Result<Vec<String>> {
     let out = out.map_or_else(|| work.join("packages"), Path::to_owned);
     let _ = fs::remove_dir_all(&work);
     let stage = work.join("stage");
-    install::run(Path::new("/usr"), Some(&stage), profile)?;
+    install::run(Path::new("/usr"), Some(&stage), profile, &[])?;
     let mut missing = Vec::new();
     let environment = Environment::new("python-deb", &[MATURIN, "numpy>=2"])
         .inspect_err(|why| missing.push(format!("{PYTHON} was not made: {why}")))
@@ -377,8 +378,9 @@ fn attempt(root: &Path, packages: &[PathBuf], environment: Option<&Environment>)
     };
     let said = run(used.join("program"), &["a.pmo"])?;
     let listed = run(usr.join("bin/pmo"), &["ls", "a.pmo"])?;
-    if said != "from a package\n" || !listed.contains('o') {
-        return Err(format!("the installed packages do not work: {said:?}, {listed:?}"));
+    let formatted = run(usr.join("bin/mkpmo"), &["b.pmo", "--size", "16M"])?;
+    if said != "from a package\n" || !listed.contains('o') || !formatted.contains("b.pmo") {
+        return Err(format!("the installed packages do not work: {said:?}, {listed:?}, {formatted:?}"));
     }
     if let Some(environment) = environment {
         let own = usr.join(DIST_PACKAGES);

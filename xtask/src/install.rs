@@ -12,11 +12,37 @@ use std::process::{Command, Stdio};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
-/// Installs for `prefix`, into that folder of `destdir` if there is one.
-pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Result {
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Headers, libpmo and libpmo-tm for C and C++, with their manual pages
+    Libpmo,
+    /// The extension of SQLite
+    Sqlite,
+    /// pmo, mkpmo, pmo-mount and pmo-replicate, with units, manual pages and completions
+    Tools,
+}
+
+/// Installs for `prefix`, into that folder of `destdir` if there is one; all without `parts`.
+pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str, parts: &[Part]) -> Result {
     let unit_prefix = prefix;
     let staged = destdir.map(|folder| folder.join(prefix.strip_prefix("/").unwrap_or(prefix)));
     let prefix = staged.as_deref().unwrap_or(prefix);
+    let is_wanted = |part| parts.is_empty() || parts.contains(&part);
+    if is_wanted(Part::Libpmo) {
+        install_libpmo(prefix, profile)?;
+    }
+    if is_wanted(Part::Sqlite) {
+        install_sqlite(prefix, profile)?;
+    }
+    if is_wanted(Part::Tools) {
+        install_tool(prefix, profile)?;
+        install_services(prefix, &unit_prefix.join("bin/pmo"))?;
+    }
+    println!("installed below {}", prefix.display());
+    Ok(())
+}
+
+fn install_libpmo(prefix: &Path, profile: &str) -> Result {
     let source = programs::project()?.join("crates/capi");
     let archive = built(&LIBPMO, "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
@@ -27,13 +53,6 @@ pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Resul
     link("libpmo", &archive, &source.join("pmo.map"), &lib)?;
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
     install_tm(profile, &lib)?;
-    // SQLite derives the entry point from this name.
-    copy(&built(&SQLITE, "libindelible_sqlite.so", profile)?, &lib.join("libsqlite3-pmo.so"))?;
-    copy(&built(&SQLITE, "libindelible_sqlite.a", profile)?, &lib.join("libsqlite3-pmo.a"))?;
-    copy(&programs::project()?.join("crates/sqlite/include/sqlite3-pmo.h"), &include.join("sqlite3-pmo.h"))?;
-    write(&lib.join("pkgconfig/sqlite3-pmo.pc"), &pkg_config_sqlite("", "-L${libdir} -lsqlite3-pmo"))?;
-    let archive = format!("${{libdir}}/libsqlite3-pmo.a {}", SYSTEM.join(" "));
-    write(&lib.join("pkgconfig/sqlite3-pmo-static.pc"), &pkg_config_sqlite("-static", &archive))?;
     let cmake = folder(&lib, "cmake/pmo")?;
     write(&cmake.join("pmo-config.cmake"), CMAKE)?;
     write(
@@ -41,14 +60,23 @@ pub(crate) fn run(prefix: &Path, destdir: Option<&Path>, profile: &str) -> Resul
         &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
     )?;
     write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
-    install_tool(prefix, profile)?;
-    install_services(prefix, &unit_prefix.join("bin/pmo"))?;
     let pages = folder(prefix, "share/man/man3")?;
     for (name, page) in man::pages(&headers(&source)?, VERSION)? {
         write(&pages.join(format!("{name}.3")), &page)?;
     }
-    println!("installed below {}", prefix.display());
     Ok(())
+}
+
+fn install_sqlite(prefix: &Path, profile: &str) -> Result {
+    let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
+    // SQLite derives the entry point from this name.
+    copy(&built(&SQLITE, "libindelible_sqlite.so", profile)?, &lib.join("libsqlite3-pmo.so"))?;
+    copy(&built(&SQLITE, "libindelible_sqlite.a", profile)?, &lib.join("libsqlite3-pmo.a"))?;
+    copy(&programs::project()?.join("crates/sqlite/include/sqlite3-pmo.h"), &include.join("sqlite3-pmo.h"))?;
+    let config = folder(&lib, "pkgconfig")?;
+    write(&config.join("sqlite3-pmo.pc"), &pkg_config_sqlite("", "-L${libdir} -lsqlite3-pmo"))?;
+    let archive = format!("${{libdir}}/libsqlite3-pmo.a {}", SYSTEM.join(" "));
+    write(&config.join("sqlite3-pmo-static.pc"), &pkg_config_sqlite("-static", &archive))
 }
 
 /// The header and its parts for C, by include names: the sources of the manual pages.
@@ -60,21 +88,20 @@ fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
 
 /// The tool, which the units of systemd run, completions for shells, and its manual pages.
 fn install_tool(prefix: &Path, profile: &str) -> Result {
-    let pmo = folder(prefix, "bin")?.join("pmo");
-    // A guard may run the old one.
-    let _ = fs::remove_file(&pmo);
-    copy(&built(&PMO, "pmo", profile)?, &pmo)?;
-    let mount = pmo.with_file_name("pmo-mount");
-    // The old one may have a volume mounted.
-    let _ = fs::remove_file(&mount);
-    copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
-    let replicate = pmo.with_file_name("pmo-replicate");
-    let _ = fs::remove_file(&replicate);
-    copy(&built(&REPLICATE, "pmo-replicate", profile)?, &replicate)?;
+    let bin = folder(prefix, "bin")?;
+    let pmo = bin.join("pmo");
+    let programs = [(&PMO, "pmo"), (&PMO, "mkpmo"), (&MOUNT, "pmo-mount"), (&REPLICATE, "pmo-replicate")];
+    for (package, name) in programs {
+        // A guard may run the old one, or a volume be mounted by it.
+        let _ = fs::remove_file(bin.join(name));
+        copy(&built(package, name, profile)?, &bin.join(name))?;
+    }
     for (shell, file) in [
         ("bash", "share/bash-completion/completions/pmo"),
+        ("bash", "share/bash-completion/completions/mkpmo"),
         ("zsh", "share/zsh/vendor-completions/_pmo"),
         ("fish", "share/fish/vendor_completions.d/pmo.fish"),
+        ("fish", "share/fish/vendor_completions.d/mkpmo.fish"),
     ] {
         let (path, name) = file.rsplit_once('/').unwrap_or(("", file));
         let printed = output(Command::new(&pmo).args(["completions", shell]))?;
@@ -193,7 +220,6 @@ fn pkg_config_tm() -> String {
     )
 }
 
-/// Of programs that are linked with SQLite and with these `libs`.
 fn pkg_config_sqlite(kind: &str, libs: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\

@@ -94,6 +94,9 @@ enum Task {
         /// Cargo profile of the library
         #[arg(long, default_value = "release")]
         profile: String,
+        /// Only these parts, which are built faster [default: all]
+        #[arg(long, value_name = "PART", value_enum)]
+        only: Vec<install::Part>,
     },
     /// Packages for Debian, tried in a root of their own (needs dpkg)
     Deb {
@@ -194,7 +197,9 @@ fn main() -> ExitCode {
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Wheel { out, architecture } => wheel::run(out.as_deref(), architecture.as_deref()),
-        Task::Install { prefix, destdir, profile } => install::run(&prefix, destdir.as_deref(), &profile),
+        Task::Install { prefix, destdir, profile, only } => {
+            install::run(&prefix, destdir.as_deref(), &profile, &only)
+        }
         Task::Deb { out, profile } => deb::run(out.as_deref(), &profile),
         Task::Drill => drill::run(),
         Task::Fuzz { minutes, jobs, only } => fuzz::run(minutes, jobs as usize, only.as_deref()),

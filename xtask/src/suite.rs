@@ -66,7 +66,7 @@ fn all(whole: bool) -> Result<Outcome> {
     let prefix = indelible_record::build_folder().join("tmp/pmo");
     let prefix = std::path::absolute(&prefix).map_err(|error| format!("{}: {error}", prefix.display()))?;
     let _ = std::fs::remove_dir_all(&prefix);
-    install::run(&prefix, None, "dev")?;
+    install::run(&prefix, None, "dev", &[])?;
     let durations = Durations::of_the_last_run();
     let mut waiting = Vec::new();
     for program in &programs {

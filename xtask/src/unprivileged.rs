@@ -90,7 +90,7 @@ pub(crate) fn run() -> Result {
     println!("\n== unprivileged: tests as user {NOBODY}");
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
-    crate::install::run(&prefix, None, "dev")?;
+    crate::install::run(&prefix, None, "dev", &[])?;
     // All of them, as the tests before were built: a selection would be built anew, with fewer
     // features.
     let mut arguments: Vec<OsString> = vec!["--workspace".into()];

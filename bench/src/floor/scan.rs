@@ -17,7 +17,6 @@ const FEATURE_WP_ASYNC: u64 = 1 << 15;
 const MODE_WP: u64 = 2;
 const PAGE_IS_WRITTEN: u64 = 2;
 
-/// `struct page_region`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Region {
@@ -26,7 +25,6 @@ struct Region {
     categories: u64,
 }
 
-/// `struct pm_scan_arg`.
 #[repr(C)]
 #[derive(Default)]
 struct ScanArg {

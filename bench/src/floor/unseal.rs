@@ -29,7 +29,6 @@ pub struct UnsealFloor {
 // SAFETY: threads put pages in place by system calls, and read them (1).
 unsafe impl Sync for UnsealFloor {}
 
-/// `struct uffdio_copy`.
 #[repr(C)]
 struct Copy {
     to: u64,

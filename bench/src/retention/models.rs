@@ -194,7 +194,7 @@ pub struct Steps {
     pub manual: f64,
     pub auto: f64,
     pub extended: f64,
-    /// And the program knows that.
+    /// `extended`, without the check that the extension exists.
     pub unchecked: f64,
     pub deep: f64,
 }

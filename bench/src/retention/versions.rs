@@ -83,7 +83,6 @@ unsafe impl<S: Space, E: Keyed<S, 1, Rest = u64>> Entry<S> for E {
 /// [`Plain32`](super::Plain32).
 pub trait Versions<S: Space, const N: usize> {
     type Rest;
-    /// P-MANUAL.
     type Manual: Keyed<S, N, Rest = Self::Rest>;
     /// P-ORIGINAL of the automatic model.
     type Before: Keyed<S, N, Rest = Self::Rest>;
@@ -95,10 +94,8 @@ pub trait Versions<S: Space, const N: usize> {
     const COMPUTES: bool;
 }
 
-/// LAYOUT-CHANGE of a struct.
 pub struct Change<T>(PhantomData<T>);
 
-/// LAYOUT-ADD of a struct.
 pub struct Add<T>(PhantomData<T>);
 
 /// Programs of a change that separate parts of its cost.

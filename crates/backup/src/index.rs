@@ -1,5 +1,5 @@
-//! The hash of every page that a backup, with its bases, restores: from the file beside the
-//! backup, or from the chain, which that proves.
+//! The hash of every page that a backup restores, with its bases: from the file beside the backup,
+//! or from the chain, which is proved then.
 
 use crate::chain::Chain;
 use crate::error::Result;

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 
 const WRITEBACK: u64 = 8 << 20;
 
-/// By which a new pool without room gets longer: more than an object, for tables' nodes.
+/// A new pool without room becomes longer by the missing bytes, rounded up to this: nodes of the
+/// table need some, too.
 const STEP: u64 = 1 << 20;
 
 /// A restore's result.

@@ -72,7 +72,6 @@ impl Extension {
     }
 }
 
-/// Extensions up to a number.
 unsafe fn up_to<'a>(all: *const Extension, number: usize) -> Result<&'a [Extension]> {
     if number == 0 {
         return Err(Failure::argument("extensions are numbered from 1"));

@@ -11,7 +11,6 @@ pub struct pmo_pool(());
 pub(crate) struct Pools {
     pub(crate) open: BTreeMap<usize, indelible::Pool>,
     pub(crate) last: usize,
-    /// Of `pmo_use`.
     pub(crate) used: Option<indelible::Pool>,
 }
 

@@ -106,7 +106,6 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// Options with flags out of `known`.
     pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
         let durability = class(self.durability)?;
         flags(self.flags & !known, [])?;

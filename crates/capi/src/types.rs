@@ -25,7 +25,6 @@ pub struct Type {
     pub align: usize,
 }
 
-/// `enum pmo_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Struct,

@@ -117,7 +117,6 @@ fn protection_keys(found: &Facilities) -> Facility {
     }
 }
 
-/// Whether the kernel logs the faults of this process.
 fn fault_log(found: &Facilities) -> Facility {
     const NAMED: &str =
         "with tracking by fault-log the cost of psync follows the changes at any size of the object";

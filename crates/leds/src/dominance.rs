@@ -88,7 +88,6 @@ impl Ends {
     }
 }
 
-/// The variable whose value a pointer is.
 fn variable(pointer: &Node) -> Option<&Node> {
     let inner = pointer.plain();
     (inner.kind == Kind::Name && inner.ty.is_pointer()).then_some(inner)

@@ -21,7 +21,6 @@ pub(crate) struct Struct {
     pub(crate) extensions: Vec<Extension>,
 }
 
-/// `EXTENSION(n) { … }`.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension {
     /// All of it, without a nested extension.
@@ -31,7 +30,6 @@ pub(crate) struct Extension {
     pub(crate) init: Option<Init>,
 }
 
-/// `INIT(struct tag *it) { … }`.
 #[derive(Clone, Debug)]
 pub(crate) struct Init {
     /// Without parentheses.

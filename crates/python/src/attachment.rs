@@ -38,7 +38,7 @@ pub(crate) struct Attachment {
     restless: AtomicBool,
     pub(crate) name: String,
     address: AtomicUsize,
-    /// That made it: `process::generation`.
+    /// The process that attached it, by `process::generation`.
     process: u32,
     opened: Opened,
     /// Blocks of the pools through which it was opened.
@@ -90,7 +90,7 @@ impl Attachment {
         self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// False in a fork, where another thread may have had a lock when the process was copied.
+    /// False in a child of `fork`, where a lock may be held by a thread that the child lacks.
     pub(crate) fn is_ours(&self) -> bool {
         self.process == process::generation()
     }
@@ -119,8 +119,8 @@ impl Attachment {
         used.ok_or_else(|| closed(py, operation, &self.what()))
     }
 
-    /// In a fork: the attachment for reading that the parent left to it. A thread that is not here
-    /// may have had the lock when the process was copied: then it is never free again.
+    /// In a child of `fork`: the parent's attachment for reading. If another thread had the lock at
+    /// the fork, the lock is never free in the child.
     fn of_parent(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
         match self.held.try_lock() {
             Ok(held) if held.as_ref().is_none_or(Held::is_inherited) => Ok(held),
@@ -358,7 +358,7 @@ impl Attachment {
 }
 
 /// The last reference is gone: the object is detached, unless a pool's block keeps its changes.
-/// An exception that is under way stays so.
+/// A pending exception stays pending.
 impl Drop for Attachment {
     fn drop(&mut self) {
         if !self.is_ours() {

@@ -21,8 +21,8 @@ impl Held {
         }
     }
 
-    /// First byte, for Python code that stores to all of them as it likes: no typed code believes
-    /// them from then on.
+    /// First byte, for Python code that may store anywhere in the object: its bytes are foreign to
+    /// typed code from then on.
     pub(crate) fn lend(&mut self) -> *const u8 {
         match self {
             Held::Writer(object) => object.as_mut_ptr(),
@@ -95,8 +95,8 @@ impl Held {
         }
     }
 
-    /// The state that the newest psync left, elsewhere in memory, for one that reads beside a
-    /// writer and has something else.
+    /// The state of the newest psync, mapped elsewhere, if this reads beside a writer and has an
+    /// older state.
     pub(crate) fn newer(&self) -> Result<Option<ReadObject>> {
         match self {
             Held::Reader(object) => object.newer(),

@@ -38,7 +38,7 @@ impl Import {
         appended
     }
 
-    /// Makes all of it durable as one step, and an object.
+    /// Makes all of it durable as one step, as an object.
     fn publish(&self, py: Python<'_>) -> PyResult<()> {
         match self.handle.close(py, self.pool.get().table(), indelible::Import::publish)? {
             Some(()) => Ok(()),

@@ -27,7 +27,7 @@ def prepared(pool: indelible.Pool) -> tuple[indelible.Array, indelible.Dict]:
 
 
 def seen(w: Any, part: Any, run: Any, pool: Any) -> tuple[Any, ...]:
-    """What another process has of them."""
+    """The parts as another process gets them."""
     assert isinstance(w, indelible.Array) and isinstance(run, indelible.Dict)
     refused = 0
     for store in (lambda: w.__setitem__(0, 1), lambda: run.__setitem__("a", 1)):
@@ -102,7 +102,7 @@ def test_a_fork_has_the_values_of_what_it_may_read(pool: indelible.Pool) -> None
     child = os.fork()
     if child == 0:
         try:
-            # A name would be that of a pool that only the parent has open.
+            # A name would need the parent's pool, which is not open in the child.
             values = pickle.loads(pickle.dumps(w))
             os._exit(0 if type(values) is np.ndarray and float(values.sum()) == total else 2)
         finally:
@@ -121,7 +121,7 @@ def test_what_a_name_cannot_say_is_pickled_by_value(pool: indelible.Pool) -> Non
         w.by_name()
     keyed = pool.array("keyed", 3, key=b"secret")
     assert type(pickle.loads(pickle.dumps(keyed))) is np.ndarray
-    # A name that is another object's by now.
+    # Another object has the name now.
     indelible.psync(w, run)
     pool.delete("w")
     other = pool.array("w", 3)

@@ -33,7 +33,6 @@ pub(crate) struct Chain {
 
 /// The objects of a proved chain.
 pub(crate) struct Found {
-    /// The last segment.
     pub(crate) last: Header,
     pub(crate) objects: BTreeMap<Id, Attributes>,
     /// Of each object: number of a segment, and its bytes from there on.

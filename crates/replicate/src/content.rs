@@ -38,7 +38,6 @@ impl Content {
         Ok(Content { store: store.clone(), attributes: attributes.clone(), object, layers, _reader: reader })
     }
 
-    /// Pages of the object.
     pub(crate) fn pages(&self) -> u64 {
         self.attributes.pages()
     }

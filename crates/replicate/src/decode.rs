@@ -10,11 +10,9 @@ use indelible_store::store::Attributes;
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// A proved segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) header: Header,
-    /// Its whole hash.
     pub(crate) whole: Hash,
     /// In order.
     pub(crate) changes: Vec<Change>,

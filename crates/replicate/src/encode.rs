@@ -7,7 +7,6 @@ use crate::format::{
 use indelible_store::store::Attributes;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Bytes of a header with its hash.
 const START: u64 = (size_of::<Header>() + size_of::<Hash>()) as u64;
 /// Bytes of a record beside its body.
 const AROUND: u64 = (size_of::<Frame>() + size_of::<Hash>()) as u64;

@@ -51,7 +51,6 @@ pub(crate) struct Header {
     pub(crate) parent_hash: Hash,
     /// Segments below it.
     pub(crate) depth: U32,
-    /// Records of objects.
     pub(crate) objects: U32,
     pub(crate) epoch: U64,
     pub(crate) seq: U64,
@@ -79,7 +78,6 @@ pub(crate) struct Frame {
     pub(crate) held: U64,
     /// Runs: bytes of the object in it, unpacked.
     pub(crate) bytes: U64,
-    /// Zero.
     pub(crate) zero: U64,
 }
 
@@ -97,7 +95,6 @@ pub(crate) struct RunEntry {
 pub(crate) struct PageEntry {
     /// Number of the object's record.
     pub(crate) object: U32,
-    /// Number of pages.
     pub(crate) pages: U32,
     pub(crate) first: U64,
     /// Offset of the record's frame in the segment.

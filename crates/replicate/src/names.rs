@@ -39,7 +39,6 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Folder of an epoch's segments.
 pub(crate) fn segments(epoch: u64) -> String {
     format!("e{epoch:012}/L0")
 }
@@ -49,12 +48,10 @@ pub(crate) fn epoch(epoch: u64) -> String {
     format!("{EPOCHS}/{epoch:012}")
 }
 
-/// The lease of an epoch's owner.
 pub(crate) fn lease(epoch: u64) -> String {
     format!("e{epoch:012}/lease")
 }
 
-/// The number at the end of a name.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let last = name.rsplit('/').next()?;
     (last.len() == 12).then(|| last.parse().ok()).flatten()

@@ -64,7 +64,6 @@ impl<'a> Patient<'a> {
         }
     }
 
-    /// An object that `needs` needs.
     pub(crate) fn get(&self, name: &str, needs: &str) -> Result<Vec<u8>> {
         let missing = || ReplicateError::Missing { name: name.to_owned(), needs: needs.to_owned() };
         self.find(name)?.ok_or_else(missing)

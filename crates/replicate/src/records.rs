@@ -14,7 +14,6 @@ pub(crate) struct EpochRecord {
     /// Last segment of the epoch before; both 0: there is none.
     pub(crate) after_epoch: u64,
     pub(crate) after_seq: u64,
-    /// ID of the pool.
     pub(crate) pool: String,
     /// For people.
     pub(crate) owner: String,
@@ -37,7 +36,6 @@ pub(crate) struct Boundary {
     pub(crate) epoch: u64,
     /// Number of this name; the epoch's last segment is the one before.
     pub(crate) seq: u64,
-    /// The owner that ended it.
     pub(crate) ended_by: String,
 }
 

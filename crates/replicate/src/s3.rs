@@ -94,7 +94,6 @@ fn trouble(error: &Error) -> Trouble {
     }
 }
 
-/// An error with its causes that add something.
 fn causes(error: &Error) -> String {
     let (mut text, mut next) = (error.to_string(), std::error::Error::source(error));
     while let Some(cause) = next {

@@ -52,7 +52,6 @@ impl Place {
     }
 }
 
-/// A listed object.
 struct Listed {
     attributes: Attributes,
     place: Place,

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 const STEPS: u8 = 5;
 
-/// Step `n` of the program.
 fn step(pool: &Pool, n: u8) {
     match n {
         0 => pool.create("a", 3 * PAGE as u64).unwrap(),

@@ -1,4 +1,4 @@
-//! Random programs with a replica: a restore of any moment is the state that it was shipped of.
+//! Random programs with a replica: each restored moment equals the shipped state.
 
 use crate::support::LEASE;
 use crate::support::{Memory, PAGE, Place, Random, Ticks, claim, restore_to};
@@ -155,7 +155,6 @@ impl Program<'_> {
     }
 }
 
-/// Bytes of all objects.
 fn bytes(pool: &Pool) -> Model {
     crate::support::content(pool).into_iter().map(|(name, (_, bytes))| (name, bytes)).collect()
 }

@@ -28,9 +28,7 @@ pub enum Fault {
     Half,
     /// It arrives when the next call is over.
     Late,
-    /// The process dies before the call.
     DiesBefore,
-    /// The process dies after the call.
     DiesAfter,
 }
 

@@ -56,8 +56,8 @@ impl Connection {
     }
 
     /// SQLite is about to sync it, with the super-journal that the transaction has.
-    pub(crate) fn announce(&self, journal: Option<&[u8]>) {
-        together::announce(self.id, &self.database, journal);
+    pub(crate) fn announce(&self, journal: Option<&[u8]>) -> Result<()> {
+        together::announce(self.id, &self.database, journal)
     }
 
     /// Sets the limit of pages that SQLite reads where they lie, unless it is negative, or SQLite
@@ -149,12 +149,15 @@ impl Connection {
             return;
         }
         let mut view = lock(&self.view);
-        together::unlock(self.id, &self.database);
+        let stays = together::unlock(self.id, &self.database);
         let mut state = self.database.lock();
         if state.writer == Some(self.id) {
-            state.end_writer();
+            if !stays {
+                state.end_writer();
+            }
             state.direct.push((self.id, self.view.clone()));
-            view.commits = state.committed;
+            // The psync of what is undone takes the next number.
+            view.commits = state.committed + u64::from(stays);
         }
         if level == Level::None {
             state.direct.retain(|(id, _)| *id != self.id);

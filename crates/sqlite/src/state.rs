@@ -54,6 +54,16 @@ pub(crate) enum Wait {
     Journal,
 }
 
+/// The writer's transaction was psynced, and SQLite has not committed it yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Synced {
+    Alone,
+    /// As one step with other databases.
+    Together,
+    /// SQLite has committed another database of the step: this one cannot be undone any more.
+    Bound,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     object: Option<Object>,
@@ -72,8 +82,10 @@ pub(crate) struct State {
     pub(crate) writer: Option<u64>,
     /// Set from the writer's last store of a transaction to its psync.
     pub(crate) wait: Option<Wait>,
-    /// Whether the writer's transaction was psynced, and SQLite has not committed it yet.
-    pub(crate) synced: bool,
+    pub(crate) synced: Option<Synced>,
+    /// Whether the writer has unlocked it, and stays until the undoing of its transaction is
+    /// durable.
+    pub(crate) leaving: bool,
     /// Whether connections that begin to read may not read the object's memory.
     pub(crate) barred: bool,
     pub(crate) direct: Vec<(u64, SharedView)>,
@@ -233,12 +245,20 @@ impl State {
 
     /// Whether the writer's transaction was psynced, and its undoing waits for other files.
     pub(crate) fn is_undone(&self, writer: u64) -> bool {
-        self.is_unsynced(writer) && self.synced && self.wait == Some(Wait::Others)
+        self.is_unsynced(writer) && self.synced.is_some() && self.wait == Some(Wait::Others)
     }
 
-    /// Refuses every use until the object is attached again.
+    /// Refuses every use until the object is attached again; a writer that is leaving goes.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
+        self.leave();
+    }
+
+    pub(crate) fn leave(&mut self) {
+        if self.leaving {
+            self.end_writer();
+            self.settle();
+        }
     }
 
     /// Whether the object is as a transaction left it, and that is not durable.
@@ -319,7 +339,8 @@ impl State {
             self.failed = undone.is_err();
             self.committed = self.header().map_or(self.committed, |header| header.commits);
         }
-        (self.writer, self.wait, self.synced, self.barred) = (None, None, false, false);
+        (self.writer, self.wait, self.synced) = (None, None, None);
+        (self.barred, self.leaving) = (false, false);
     }
 
     pub(crate) fn settle(&mut self) {

@@ -7,9 +7,8 @@
 //! Lock order: databases' states by address. `PARTS` and `SUPER_JOURNALS` alone.
 
 use crate::database::Database;
-use crate::failure::Result;
-use crate::host;
-use crate::state::{State, Wait, lock};
+use crate::failure::{Failure, Result, code};
+use crate::state::{State, Synced, Wait, lock};
 use crate::tickets;
 use indelible::PerProcess;
 use std::collections::BTreeMap;
@@ -62,7 +61,7 @@ pub(crate) fn leave(id: u64) {
 
 /// SQLite has written all of the file's transaction, which may have a super-journal. It syncs the
 /// file next, unless `synchronous=OFF`.
-pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>) {
+pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>) -> Result<()> {
     // One of another VFS is deleted without a call to this one.
     let mut journals = lock(SUPER_JOURNALS.get());
     let wait = match journal.and_then(|name| journals.get_mut(name)) {
@@ -74,12 +73,15 @@ pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>
     };
     drop(journals);
     database.lock().finish(id, wait);
+    undo(id, database)
 }
 
 struct Other {
     id: u64,
     database: Arc<Database>,
     wait: Option<Wait>,
+    synced: bool,
+    undone: bool,
     later: bool,
 }
 
@@ -94,11 +96,11 @@ fn others(id: u64, database: &Database) -> Vec<Other> {
         parts.iter().enumerate().filter(other).map(|(at, part)| (at > me, part.clone())).collect()
     };
     let writes = |(later, Part { id, database, .. })| {
-        let wait = {
-            let state = database.lock();
-            (state.writer == Some(id)).then_some(state.wait)
-        };
-        wait.map(|wait| Other { id, database, wait, later })
+        let state = database.lock();
+        let (wait, synced, undone) = (state.wait, state.synced.is_some(), state.is_undone(id));
+        let is_writer = state.writer == Some(id);
+        drop(state);
+        is_writer.then_some(Other { id, database, wait, synced, undone, later })
     };
     parts.into_iter().filter_map(writes).collect()
 }
@@ -125,26 +127,70 @@ pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()
 
 /// SQLite has committed the file's transaction: makes durable the stores that still wait.
 pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
+    let mut synced = database.lock().synced;
     if database.lock().is_unsynced(id) {
         let waiting = others(id, database).into_iter().filter(|other| other.wait.is_some());
         let mut group: Vec<_> = waiting.map(|other| (other.id, other.database)).collect();
         group.push((id, database.clone()));
         finish(group, ticket)?;
+        synced = synced.or(database.lock().synced);
     }
-    database.lock().synced = false;
+    database.lock().synced = None;
+    if synced.is_some_and(|synced| synced != Synced::Alone) {
+        for other in others(id, database).into_iter().filter(|other| other.synced) {
+            other.database.lock().synced = Some(Synced::Bound);
+        }
+    }
     Ok(())
 }
 
-/// SQLite unlocks the file. If it has undone a transaction that was synced and failed in another
-/// file, makes that durable: the others of this pool are undone after it.
-pub(crate) fn unlock(id: u64, database: &Arc<Database>) {
-    if !database.lock().is_undone(id) {
-        return;
+/// If SQLite has undone a transaction of the file that was synced and failed in another one, makes
+/// that durable, as one step with the pool's other files: after the last of them. If one of them is
+/// committed, refuses this one.
+fn undo(id: u64, database: &Arc<Database>) -> Result<()> {
+    {
+        let mut state = database.lock();
+        if !state.is_undone(id) {
+            return Ok(());
+        }
+        if state.synced == Some(Synced::Bound) {
+            state.fail();
+            let text = "other databases of the pool have the transaction; close and open this one again";
+            return Err(Failure::new(code::IOERR, text));
+        }
     }
-    if let Err(failure) = psync(vec![(id, database.clone())]) {
-        host::tell(&failure);
+    let mut group = vec![(id, database.clone())];
+    for other in others(id, database).into_iter().filter(|other| other.synced) {
+        if !other.undone {
+            return Ok(());
+        }
+        group.push((other.id, other.database));
+    }
+    psync(group)
+}
+
+/// SQLite unlocks the file. Returns whether its writer stays, as its undoing waits for the pool's
+/// other files. If it was synced and cannot be undone, all of them are refused.
+pub(crate) fn unlock(id: u64, database: &Arc<Database>) -> bool {
+    let (stored, undone) = {
+        let state = database.lock();
+        if state.writer != Some(id) || state.synced.is_none() {
+            return false;
+        }
+        (state.is_unsynced(id), state.is_undone(id))
+    };
+    let mut others = others(id, database);
+    others.retain(|other| other.synced);
+    if undone && others.iter().any(|other| !other.undone) {
+        database.lock().leaving = true;
+        return true;
+    }
+    others.retain(|other| other.undone);
+    if stored || !others.is_empty() {
+        others.iter().for_each(|other| other.database.lock().fail());
         database.lock().fail();
     }
+    false
 }
 
 fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
@@ -182,10 +228,19 @@ fn psync(mut group: Vec<(u64, Arc<Database>)>) -> Result<()> {
     for (state, (id, _)) in states.iter().zip(&group) {
         state.check_writer(*id)?;
     }
+    let undoes = states.iter().zip(&group).any(|(state, (id, _))| state.is_undone(*id));
+    let stored: Vec<bool> =
+        states.iter().zip(&group).map(|(state, (id, _))| state.is_unsynced(*id)).collect();
     let done = State::sync(&mut states.iter_mut().map(|state| &mut **state).collect::<Vec<_>>());
+    let synced = if group.len() > 1 { Synced::Together } else { Synced::Alone };
     // A connection that keeps its lock begins its next transaction with neither.
-    for state in &mut states {
-        (state.wait, state.synced) = (None, done.is_ok() && !state.synced);
+    for (state, stored) in states.iter_mut().zip(stored) {
+        state.wait = None;
+        state.synced = (done.is_ok() && stored && !undoes).then_some(synced);
+        if undoes && done.is_err() {
+            state.fail();
+        }
+        state.leave();
     }
     done
 }

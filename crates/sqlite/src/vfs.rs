@@ -339,7 +339,7 @@ unsafe extern "C" fn file_control(file: *mut c_void, operation: c_int, argument:
             control::SYNC => {
                 // SAFETY: the name of a super-journal, or null.
                 let journal = (!argument.is_null()).then(|| unsafe { CStr::from_ptr(argument.cast()) });
-                connection.announce(journal.map(CStr::to_bytes));
+                connection.announce(journal.map(CStr::to_bytes))?;
             }
             control::MMAP_SIZE => {
                 // SAFETY: the operation's argument.

@@ -2,7 +2,7 @@
 
 use crate::support::{code, integrity, number, open, place, register, try_open, uri};
 use indelible::{Pool, PoolOptions};
-use indelible_testing::{CrashImage, Limits, SimConfig, SimMedium, for_each_crash};
+use indelible_testing::{CrashImage, Fault, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
 use rusqlite::{Connection, ffi};
 use std::path::Path;
 use std::sync::Arc;
@@ -204,6 +204,177 @@ fn the_rollback_of_one_database_makes_another_s_failed_transaction_not_durable()
     let limits = Limits { exhaustive: 16, singles: 2, random: 2, points: 40, seed: 55 };
     let report = for_each_crash(&medium, record, judge, &limits).unwrap();
     assert!(report.distinct > 5, "{report:?}");
+}
+
+/// Main and b lie in the pool at `path`, c in one on a medium of its own, which fails from now on.
+fn with_a_failing_one(path: &Path, other: &Path, [mode, more]: [&str; 2]) -> Connection {
+    let failing = SimMedium::new(4 << 20, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(failing.handle()), true).unwrap();
+    indelible_sqlite::offer(other, &pool);
+    let connection = pair(path, mode);
+    let c = uri(other, "c.db", "");
+    let script = format!("ATTACH '{c}' AS c; PRAGMA c.journal_mode={mode}; {more}; CREATE TABLE c.n(v)");
+    connection.execute_batch(&script).unwrap();
+    indelible_sqlite::withdraw(other);
+    for kind in [OpKind::WriteDurable, OpKind::Barrier] {
+        failing.fail_from(kind, 0, Fault::Io);
+    }
+    connection
+}
+
+/// Main and b are psynced as one step, then c fails, and SQLite undoes one after the other.
+const UNDONE: &str =
+    "BEGIN; UPDATE main.n SET v = 1; UPDATE b.n SET v = 1; INSERT INTO c.n VALUES (1); COMMIT";
+
+const SETTINGS: [[&str; 2]; 6] = [
+    ["memory", "PRAGMA b.synchronous=FULL"],
+    ["memory", "PRAGMA main.synchronous=OFF"],
+    ["memory", "PRAGMA b.locking_mode=EXCLUSIVE"],
+    ["memory", "PRAGMA locking_mode=EXCLUSIVE"],
+    ["delete", "PRAGMA b.synchronous=FULL"],
+    ["persist", "PRAGMA b.locking_mode=EXCLUSIVE"],
+];
+
+#[test]
+fn a_failed_commit_is_undone_in_all_databases_of_a_pool_as_one_step() {
+    for settings in SETTINGS {
+        let medium = SimMedium::new(4 << 20, SimConfig::default());
+        // Super-journals are files there.
+        let (dir, path) = place();
+        let (path, other) = (path.as_path(), dir.path().join("other.pmo"));
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+        indelible_sqlite::offer(path, &pool);
+        for name in ["a.db", "b.db"] {
+            try_open(path, name, "").unwrap().execute_batch(TABLE).unwrap();
+        }
+        drop(pool);
+        indelible_sqlite::withdraw(path);
+        medium.settle();
+        let both = |connection: &Connection| {
+            ["main", "b"].map(|of| number(connection, &format!("SELECT v FROM {of}.n")))
+        };
+        let record = |medium: &SimMedium| {
+            let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+            indelible_sqlite::offer(path, &pool);
+            let connection = with_a_failing_one(path, &other, settings);
+            assert_eq!(code(connection.execute_batch(UNDONE)), ffi::SQLITE_IOERR_FSYNC, "{settings:?}");
+            medium.mark(1);
+            assert_eq!(both(&connection), [0, 0], "{settings:?}");
+            // Neither has a lock left, and the next transaction is one step again.
+            let next = "BEGIN; UPDATE main.n SET v = 2; UPDATE b.n SET v = 2; COMMIT";
+            connection.execute_batch(next).unwrap();
+            medium.mark(2);
+            drop((connection, pool));
+            indelible_sqlite::withdraw(path);
+        };
+        let mut seen = [false; 3];
+        let judge = |image: &CrashImage| {
+            let pool = PoolOptions::new().on_device(Arc::new(image.medium()), false);
+            let pool = pool.map_err(|error| error.to_string())?;
+            indelible_sqlite::offer(path, &pool);
+            let connection = pair(path, "memory");
+            let ([main, b], sound) = (both(&connection), integrity(&connection));
+            drop((connection, pool));
+            indelible_sqlite::withdraw(path);
+            let may_be: &[i64] = match image.last_mark() {
+                None => &[0, 1],
+                Some(1) => &[0, 2],
+                Some(_) => &[2],
+            };
+            if main != b || sound != "ok" || !may_be.contains(&main) {
+                let mark = image.last_mark();
+                return Err(format!("{settings:?}, mark {mark:?}: main {main}, b {b}, {sound}"));
+            }
+            seen[main as usize] = true;
+            Ok(())
+        };
+        let limits = Limits { exhaustive: 16, singles: 2, random: 2, points: 60, seed: 55 };
+        for_each_crash(&medium, record, judge, &limits).unwrap();
+        assert_eq!(seen, [true; 3], "{settings:?}: images before, within and after");
+    }
+}
+
+#[test]
+fn databases_whose_undoing_fails_are_refused_until_they_are_opened_again() {
+    let faults = [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::NoSpace)];
+    let (mut refused, mut undone) = (0, 0);
+    // A connection that keeps its lock goes on to read pages that SQLite has.
+    let settings = SETTINGS.iter().filter(|[_, more]| !more.contains("EXCLUSIVE"));
+    for (settings, (kind, fault)) in settings.flat_map(|of| faults.map(|fault| (*of, fault))) {
+        for nth in 0..4 {
+            let medium = SimMedium::new(4 << 20, SimConfig::default());
+            let (dir, path) = place();
+            let path = path.as_path();
+            let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+            indelible_sqlite::offer(path, &pool);
+            for name in ["a.db", "b.db"] {
+                try_open(path, name, "").unwrap().execute_batch(TABLE).unwrap();
+            }
+            let connection = with_a_failing_one(path, &dir.path().join("other.pmo"), settings);
+            medium.fail_at(kind, nth, fault);
+            connection.execute_batch(UNDONE).unwrap_err();
+            medium.clear_faults();
+            let shown = ["main", "b"].map(|of| {
+                connection.query_row(&format!("SELECT v FROM {of}.n"), [], |row| row.get::<_, i64>(0))
+            });
+            drop((connection, pool));
+            indelible_sqlite::withdraw(path);
+            let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+            indelible_sqlite::offer(path, &pool);
+            let connection = pair(path, "memory");
+            let durable = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
+            let what = format!("{settings:?} {kind:?} {fault:?} {nth}: {shown:?}, durable {durable:?}");
+            assert_eq!((durable[0], integrity(&connection).as_str()), (durable[1], "ok"), "{what}");
+            connection.execute_batch("BEGIN; DELETE FROM main.n; DELETE FROM b.n; COMMIT").unwrap();
+            drop((connection, pool));
+            indelible_sqlite::withdraw(path);
+            match shown {
+                [Ok(a), Ok(b)] => {
+                    assert_eq!(([a, b], durable), ([0, 0], [0, 0]), "{what}");
+                    undone += 1;
+                }
+                [Err(a), Err(b)] => {
+                    assert_eq!([code::<i64>(Err(a)), code::<i64>(Err(b))], [ffi::SQLITE_IOERR; 2], "{what}");
+                    refused += usize::from(durable == [1, 1]);
+                }
+                _ => panic!("one is refused: {what}"),
+            }
+        }
+    }
+    println!("refused {refused}, undone {undone}");
+    assert!(refused > 0 && undone > 0, "refused {refused}, undone {undone}");
+}
+
+/// Without syncs SQLite commits main, fails in the other pool, and undoes b.
+#[test]
+fn a_database_whose_pool_has_the_transaction_is_not_undone_but_refused() {
+    let (dir, path) = place();
+    for name in ["a.db", "b.db"] {
+        open(&path, name).execute_batch(TABLE).unwrap();
+    }
+    let other = dir.path().join("other.pmo");
+    let failing = SimMedium::new(4 << 20, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(failing.handle()), true).unwrap();
+    indelible_sqlite::offer(&other, &pool);
+    let connection = try_open(&path, "a.db", "").unwrap();
+    let [c, b] = [uri(&other, "c.db", ""), uri(&path, "b.db", "")];
+    let script = format!(
+        "PRAGMA journal_mode=memory; ATTACH '{c}' AS c; ATTACH '{b}' AS b; CREATE TABLE c.n(v);
+         PRAGMA main.synchronous=OFF; PRAGMA c.synchronous=OFF; PRAGMA b.synchronous=OFF"
+    );
+    connection.execute_batch(&script).unwrap();
+    indelible_sqlite::withdraw(&other);
+    for kind in [OpKind::WriteDurable, OpKind::Barrier] {
+        failing.fail_from(kind, 0, Fault::Io);
+    }
+    assert_eq!(code(connection.execute_batch(UNDONE)), ffi::SQLITE_IOERR_FSYNC);
+    assert_eq!(number(&connection, "SELECT v FROM main.n"), 1);
+    let refused = connection.query_row("SELECT v FROM b.n", [], |row| row.get::<_, i64>(0));
+    assert_eq!(code(refused), ffi::SQLITE_IOERR);
+    drop(connection);
+    let connection = pair(&path, "memory");
+    let values = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
+    assert_eq!((values, integrity(&connection).as_str()), ([1, 1], "ok"));
 }
 
 #[test]

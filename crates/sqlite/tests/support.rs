@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use indelible::PoolOptions;
-use indelible_testing::CrashImage;
+use indelible_testing::{CrashImage, SimMedium};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,12 @@ pub fn reopened<T>(
     image: &CrashImage,
     look: impl FnOnce(&Connection) -> T,
 ) -> Result<T, String> {
-    let pool = PoolOptions::new().on_device(Arc::new(image.medium()), false);
+    opened(path, &image.medium(), look)
+}
+
+/// Opens the database in the pool on a medium, and looks at it.
+pub fn opened<T>(path: &Path, medium: &SimMedium, look: impl FnOnce(&Connection) -> T) -> Result<T, String> {
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false);
     let pool = pool.map_err(|error| error.to_string())?;
     indelible_sqlite::offer(path, &pool);
     let connection = try_open(path, "main.db", "").map_err(|error| error.to_string())?;

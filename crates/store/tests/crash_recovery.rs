@@ -32,7 +32,6 @@ fn program(run: &mut Scenario) -> Result<()> {
     Ok(())
 }
 
-/// `depth` deep.
 fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u64>) -> Result<(), String> {
     let limits = match depth {
         2 => Limits { exhaustive: 2, singles: 1, random: 2, points: 5, seed: 5 },

@@ -22,7 +22,6 @@ enum Action {
 
 struct World {
     medium: SimMedium,
-    /// Generation in the directory.
     directory: u64,
     log: Option<LaneLog>,
     checkpoints: u64,

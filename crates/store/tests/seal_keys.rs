@@ -7,7 +7,6 @@ use indelible_testing::scenario::formatted;
 use indelible_testing::{SimConfig, SimMedium};
 use std::sync::Arc;
 
-/// No key.
 pub const KEY: Key<'static> = Key(&[]);
 pub const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
 

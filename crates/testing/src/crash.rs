@@ -6,13 +6,9 @@ use std::fmt;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrashReport {
-    /// Recorded events.
     pub events: u64,
-    /// Points of power cuts.
     pub points: u64,
-    /// Points omitted by [`Limits::points`].
     pub points_skipped: u64,
-    /// Made images.
     pub images: u64,
     /// Judged images: distinct in contents or marks.
     pub distinct: u64,
@@ -21,9 +17,7 @@ pub struct CrashReport {
 pub struct CrashFailure {
     /// Makes the image again by [`SimMedium::crash_at`].
     pub cut: Cut,
-    /// The judge's error.
     pub cause: String,
-    /// The marks before the cut.
     pub marks: Vec<u64>,
     /// The last events before the cut.
     pub tail: Vec<(u64, Event)>,
@@ -92,10 +86,6 @@ pub fn for_each_crash<E: fmt::Display>(
 /// As [`for_each_crash`], but of *all* images, one of each class that `verify` cannot tell apart
 /// (see [`classes`](crate::sim::ClassLimits)). `verify` must read all that its verdict depends on
 /// from its medium.
-///
-/// # Panics
-///
-/// `verify` depends on more than the bytes that it reads, or the classes do not add up.
 pub fn for_each_class<E: fmt::Display>(
     medium: &SimMedium,
     record: impl FnOnce(&SimMedium),

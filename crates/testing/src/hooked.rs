@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub trait Hook: Send + Sync {
-    /// Called before a read.
     fn before_read(&self) {}
 
-    /// Called with the range of a read.
     fn reads(&self, _: Range<u64>) {}
 
     /// Replaces [`Medium::write_durable`].

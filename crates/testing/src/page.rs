@@ -6,9 +6,6 @@ use std::path::Path;
 use std::process::Command;
 
 /// The fenced blocks of a page: info string and text.
-///
-/// # Panics
-/// The last block does not end.
 #[must_use]
 pub fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
@@ -26,9 +23,6 @@ pub fn blocks(page: &str) -> Vec<(String, String)> {
 }
 
 /// Number of paragraphs of code in the page's Rust blocks that are parts of `program`.
-///
-/// # Panics
-/// If a block has such a part and another one.
 #[must_use]
 pub fn parts_of(page: &str, program: &str) -> usize {
     let mut parts = 0;
@@ -62,9 +56,6 @@ pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
 
 /// Follows a page in an empty folder. Blocks of `languages` are files, named in their first line;
 /// `install` handles `sh install`. Returns the number of compared outputs.
-///
-/// # Panics
-/// A command fails, its output differs, or a block is of another kind.
 pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&str)) -> usize {
     let (mut exports, mut printed, mut compared) = (String::new(), None, 0);
     for (kind, block) in blocks(page) {
@@ -94,9 +85,6 @@ pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&s
 
 /// Runs the commands of a `console` block by bash, with these variables: a command follows `$`, and
 /// goes on after `>`. Returns the number of commands.
-///
-/// # Panics
-/// A command fails, or prints something else.
 pub fn console(block: &str, folder: &Path, variables: &[(&str, &OsStr)]) -> usize {
     let mut commands: Vec<(String, String)> = Vec::new();
     for line in block.lines() {

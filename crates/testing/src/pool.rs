@@ -175,7 +175,6 @@ pub fn snapshot(store: &Arc<Store>) -> Result<Snapshot> {
     Ok(all)
 }
 
-/// Every object.
 pub fn objects(store: &Store) -> Result<Vec<Located>> {
     let mut all = Vec::new();
     let mut from = Some((0, 0));

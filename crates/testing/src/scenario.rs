@@ -22,7 +22,6 @@ pub fn media() -> Vec<SimConfig> {
 }
 
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
     let medium = SimMedium::new(len, config);
     let how = FormatOptions {

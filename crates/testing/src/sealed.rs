@@ -8,9 +8,7 @@ use indelible_store::store::{Reader, SealedPages, Store, Unlocked, Writer};
 use indelible_store::table::{Class, CreateOptions, Key, Located};
 use std::sync::Arc;
 
-/// The key of every sealed object.
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn strict_key() -> SealKey {
     SealKey::file(vec![0x5a; 32]).expect("it is long enough")
 }
@@ -32,25 +30,20 @@ pub fn rename(store: &Arc<Store>, name: &str, new: &str) -> Result<()> {
     }
 }
 
-/// Creates a sealed object.
 pub fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.create_sealed(name, &CreateOptions { size, ..CreateOptions::default() }, &[(&key(), "test")])
 }
 
-/// The signing key.
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn sign_key() -> SignKey {
     SignKey::file(vec![0x3c; 32]).expect("it is long enough")
 }
 
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn signed_key() -> SealKey {
     key().signed_by(&sign_key()).expect("it is another one")
 }
 
-/// Creates a signed object.
 pub fn create_signed(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     let how = CreateOptions { size, ..CreateOptions::default() };
     store.create_sealed(name, &how, &[(&signed_key(), "test")])
@@ -60,7 +53,6 @@ fn key_of(page: &KeyPage) -> SealKey {
     if page.is_signed() { signed_key() } else { key() }
 }
 
-/// Unlocks the object's key.
 pub fn unlock(store: &Arc<Store>, name: &str) -> Result<Unlocked> {
     store.unlock(name, Key::default(), &key_of(&store.key_page(name, Key::default())?))
 }
@@ -110,13 +102,11 @@ pub fn bytes(pages: &SealedPages) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Resizes a sealed object.
 pub fn resize(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.resize_sealed(name, Key::default(), size, &unlock(store, name)?)
 }
 
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn shape(object: &Located) -> Shape {
     Shape::of(pages_for(object.entry.size.get())).expect("it has pages")
 }

@@ -101,9 +101,6 @@ pub fn say_identity(pool: &mut [u8], object: &Located, is: bool) {
 }
 
 /// Rewrites an unsigned object of the tests' key as an earlier release made it.
-///
-/// # Panics
-/// The object is of another kind.
 pub fn of_earlier_release(pool: &mut [u8], object: &Located) {
     let shape = shape(object);
     let (key_page, top) = (page_at(object, shape.key_page()), page_at(object, shape.page(shape.top(), 0)));

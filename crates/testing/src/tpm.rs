@@ -9,9 +9,6 @@ pub struct EmulatedTpm {
 
 impl EmulatedTpm {
     /// Starts the TPM with its state in `state`. `None`: swtpm is not installed.
-    ///
-    /// # Panics
-    /// It ends at once.
     #[must_use]
     pub fn start(state: &Path, what: &str) -> Option<EmulatedTpm> {
         let (socket, control) = (state.join("socket"), state.join("control"));

@@ -1,5 +1,5 @@
-//! The interface between libpmo and libpmo-tm. Each has a copy of this file; a test compares them.
-//! Objects are named by their own addresses.
+//! The interface between libpmo and libpmo-tm. libpmo has a copy of this file without comments; a
+//! test compares them. Objects are named by their own addresses.
 
 use std::ffi::{c_char, c_int};
 

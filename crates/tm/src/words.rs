@@ -64,8 +64,8 @@ unsafe impl Memory for Words {
         }
     }
 
-    /// All but objects: GCC moves plain libc calls out of loops, which see the block's stores, and
-    /// whose own stores survive its commit.
+    /// True outside of objects. GCC turns loops into plain calls of libc: these then see the
+    /// block's stores, and the commit does not overwrite theirs.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         !objects::may_have(line) || !is_in_object(line)
@@ -158,7 +158,7 @@ unsafe fn store_bits(address: usize, value: u64, bits: u64) {
     }
 }
 
-/// A fork's child has another.
+/// A child of `fork` makes its own.
 static TM: AtomicPtr<Tm> = AtomicPtr::new(std::ptr::null_mut());
 static MAKING: Mutex<()> = Mutex::new(());
 
@@ -180,7 +180,8 @@ pub(crate) fn tm() -> Arc<Tm> {
     })
 }
 
-/// In a fork's child: nothing begins in the parent's any more; the next block makes another one.
+/// Called in a child of `fork`: gives up the parent's transactional memory. The next block makes
+/// another one.
 pub(crate) fn forget() {
     let parents = TM.swap(std::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: of `Arc::into_raw`, with a count that is never released.

@@ -7,10 +7,11 @@ use crate::service::Access;
 use indelible::Result;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of a value, of a key and of a line.
+/// Bytes of a value, of a key, and of a line: one that names many keys may be longer.
 const LONGEST: usize = 1 << 20;
 const KEY: usize = 250;
 const LINE: usize = 64 << 10;
+const KEYS: usize = 1 << 20;
 /// Longest relative time in seconds; greater ones count from 1970.
 const MONTH: i64 = 60 * 60 * 24 * 30;
 /// The largest size that memcached reads.
@@ -62,8 +63,9 @@ impl Protocol for Memcached {
             self.skips -= len;
             return unanswered(len);
         }
-        let Some(end) = input.iter().take(LINE).position(|byte| *byte == b'\n') else {
-            if input.len() < LINE {
+        let longest = if input.starts_with(b"get") { KEYS } else { LINE };
+        let Some(end) = input.iter().take(longest).position(|byte| *byte == b'\n') else {
+            if input.len() < longest {
                 return Step::Incomplete;
             }
             reply.raw(b"CLIENT_ERROR line too long\r\n");

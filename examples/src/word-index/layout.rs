@@ -60,7 +60,6 @@ pub(crate) struct Word {
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Posting {
-    /// The word's next posting.
     pub(crate) next: *mut Posting,
     pub(crate) word: *mut Word,
     pub(crate) file: *mut File,

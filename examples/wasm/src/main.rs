@@ -27,7 +27,6 @@ struct State {
     module: u64,
     steps: u64,
     ended: u64,
-    /// Pages of the memory.
     pages: u64,
     globals: [u64; GLOBALS],
 }

@@ -364,7 +364,7 @@ fn the_page_for_structs_that_grow_is_true() {
     let (page, _) = page.split_once("## With make and CMake").expect("the commands end there");
     let folder = disk();
     let compared = follow(page, folder.path(), &["c"], &|block| {
-        let commands = "cargo xtask install --prefix \"$HOME/.local\"\ncargo install --path crates/cli --root \"$HOME/.local\"\n";
+        let commands = "cargo xtask install --prefix \"$HOME/.local\" --only libpmo\ncargo install --path crates/cli --root \"$HOME/.local\"\n";
         assert_eq!(block, commands);
         let local = folder.path().join(".local");
         std::fs::create_dir_all(local.join("bin")).unwrap();

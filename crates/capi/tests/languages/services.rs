@@ -49,3 +49,22 @@ fn units_of_the_guard_end_after_all_services() {
         }
     }
 }
+
+#[test]
+fn commands_with_a_manual_page_or_a_completion_are_installed() {
+    let prefix = installed();
+    let names = |folder: &str, ending: &str| -> Vec<String> {
+        let files = std::fs::read_dir(prefix.join(folder)).expect("a folder");
+        let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
+        names.filter_map(|name| name.strip_suffix(ending).map(str::to_owned)).collect()
+    };
+    // `pmo-ls.1` is the page of a command of `pmo`.
+    let mut commands = names("share/man/man1", ".1");
+    commands.retain(|name| !name.starts_with("pmo-"));
+    let completed = names("share/bash-completion/completions", "");
+    assert!(commands.len() == 2 && completed.len() == 2, "{commands:?}, {completed:?}");
+    for command in commands.iter().chain(&completed) {
+        let version = Command::new(prefix.join("bin").join(command)).arg("--version").output();
+        assert!(version.is_ok_and(|output| output.status.success()), "{command} is not installed");
+    }
+}

@@ -46,14 +46,13 @@ enum Action {
     List(Ends),
     /// Let another key open the object
     Add(Add),
-    /// Exchange the key that is given for another one, as one step
+    /// Replace the given key by another one, as one step
     Change(Change),
     /// Empty a key slot, but never the last one
     Remove(Remove),
     Rotate(Rotate),
     Anchor(Anchor),
-    /// Have the name and the ID of the object sealed with it: of one of an earlier release, or of a
-    /// copy, with --sealed-as
+    /// Bind an object to its name and ID: one of an earlier release or, with --sealed-as, a copy
     Bind(Bind),
     Verifier(Verifier),
     Sign(Sign),
@@ -64,7 +63,7 @@ struct Add {
     #[command(flatten)]
     ends: Ends,
 
-    /// Text for people, up to 56 bytes
+    /// A label, up to 56 bytes
     #[arg(long, default_value = "", hide_default_value = true)]
     label: String,
 
@@ -80,7 +79,7 @@ struct Change {
     #[command(flatten)]
     ends: Ends,
 
-    /// Text for people, up to 56 bytes [default: that of the slot]
+    /// A label, up to 56 bytes [default: that of the slot]
     #[arg(long)]
     label: Option<String>,
 

@@ -13,14 +13,14 @@ use std::path::PathBuf;
 ///
 /// Owners of the former object's key, or of a seal key whose slot goes, cannot read later psyncs.
 /// The given seal keys keep their slots, as only these can wrap the new key; all others go, which
-/// needs --yes. An earlier copy of the pool's file opens as before. It takes the space of the
-/// object once more meanwhile; if it is cut short, the object has its former key.
+/// needs --yes. An earlier copy of the pool's file opens as before. Meanwhile it
+/// takes the space of the object once more; if it is interrupted, the object keeps its former key.
 #[derive(Debug, Args)]
 pub struct Rotate {
     #[command(flatten)]
     ends: Ends,
 
-    /// Let the slots of other keys go
+    /// Remove the slots of other keys
     #[arg(long)]
     yes: bool,
 
@@ -38,15 +38,15 @@ pub struct Rotate {
 
 /// Take the object's present state for the newest
 ///
-/// For a state that was put back on purpose, an anchor that was lost, or another anchor. Look first
-/// how the object came to be in another state than its anchor was told. With --none it has no
-/// anchor from then on.
+/// For a state that was put back on purpose, an anchor that was lost, or another anchor. First find
+/// out why the object's state differs from the anchor's record. With --none it has no anchor from
+/// then on.
 #[derive(Debug, Args)]
 pub struct Anchor {
     #[command(flatten)]
     ends: Ends,
 
-    /// Let it have no anchor
+    /// Remove the anchor
     #[arg(long, conflicts_with = "anchor")]
     none: bool,
 

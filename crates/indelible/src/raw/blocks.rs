@@ -42,9 +42,6 @@ pub struct Line {
 }
 
 /// Attaches an object of the class `transactional` or `on-demand` for blocks.
-///
-/// # Errors
-/// As for [`Pool::attach_transactional`]; `Held`: functions use objects of the class in the pool.
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
     let home = enter(pool, name, |inner| Attached::for_blocks(inner, name, key))?;
     let attached = home.attached();
@@ -60,9 +57,6 @@ fn at(address: usize) -> Result<Arc<Home>> {
 
 /// Bytes that the log lacks for a commit of lines at these addresses (on demand: of lines); 0 if
 /// none.
-///
-/// # Errors
-/// `NotAttached`.
 pub fn shortage(addresses: &[usize]) -> Result<u64> {
     let objects = addresses.iter().map(|address| at(*address)).collect::<Result<Vec<_>>>()?;
     let offset = |(home, address): (&Arc<Home>, &usize)| home.attached().offset(*address);
@@ -73,9 +67,6 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
 
 /// Makes room in the log for a commit on the object at this address. On demand, all earlier commits
 /// are durable afterwards.
-///
-/// # Errors
-/// `NotAttached`, `NoRoom`, `Busy`; `Poisoned` and so on.
 pub fn make_room(address: usize, bytes: u64) -> Result<()> {
     at(address)?.attached().make_room(bytes)
 }
@@ -160,9 +151,6 @@ pub fn expose() {
 
 /// Ends that: changed words are stored to `words`, or dropped without. No effect without such
 /// pages.
-///
-/// # Errors
-/// `Conflict`: the block has met another one.
 pub fn close<W: BlockWords>(words: Option<&mut W>) -> Result<()> {
     let failed = |cause| Error::new("commit a block on", cause);
     match words {
@@ -253,10 +241,6 @@ pub fn free(words: &mut impl BlockWords, block: usize) -> Result<Step> {
 
 /// The root of this name and type in the heap of the object at `beside`. A new one is all zeros,
 /// and makes a heap of a blank object.
-///
-/// # Errors
-/// As for [`alloc`]; `Exists`: the object has other content; `RootType`: one of another type
-/// exists.
 pub fn root(
     words: &mut impl BlockWords,
     beside: usize,
@@ -269,9 +253,6 @@ pub fn root(
 
 /// Grows the object at an address until its heap has room for `needed` bytes, while no block runs;
 /// returns its bytes.
-///
-/// # Errors
-/// `HeapFull`: it cannot grow, and why.
 pub fn grow(address: usize, needed: usize) -> Result<usize> {
     let home = at(address)?;
     match home.grow(needed) {

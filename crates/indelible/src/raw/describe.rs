@@ -24,9 +24,6 @@ pub struct Attached {
 }
 
 /// The attached object that contains `address`.
-///
-/// # Errors
-/// `NotAttached`, `Forked`.
 pub fn attached(address: *const u8) -> Result<Attached> {
     let found = find("look up", address.addr())?;
     let core = found.core();

@@ -124,9 +124,6 @@ impl ExtensionOf<'_> {
 
 /// The fields of an extension, if it exists. `lines` describe the program's type, for the error.
 ///
-/// # Errors
-/// `Damaged`, `RootType`.
-///
 /// # Safety
 /// `link` is that of a value: zero, or as this module made it. No thread detaches the object
 /// meanwhile.
@@ -163,10 +160,6 @@ fn found(
 
 /// Makes a missing extension; `initial` writes to its zeroed fields. Earlier extensions exist. Of
 /// concurrent callers, one makes it.
-///
-/// # Errors
-/// `HeapFull`; `ReadOnly`; `NotAttached`: the value lies in no object; `Damaged`, `RootType`; that
-/// of `initial`.
 ///
 /// # Safety
 /// As for [`extension`].

@@ -8,9 +8,6 @@ use std::ptr::NonNull;
 
 /// Makes a heap of the blank object at `address`.
 ///
-/// # Errors
-/// `NotAttached`; those of [`Heap::format`](crate::Heap::format).
-///
 /// # Safety
 /// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live
 /// blocks.
@@ -21,9 +18,6 @@ pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()
 
 /// Opens the heap of the object at `address`, again if it was open with other options.
 ///
-/// # Errors
-/// `NotAttached`; those of [`Heap::open`](crate::Heap::open).
-///
 /// # Safety
 /// As for [`format_heap`].
 pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> {
@@ -31,9 +25,6 @@ pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> 
 }
 
 /// Opens the heap, or makes one of a blank object.
-///
-/// # Errors
-/// As for [`open_heap`] and [`format_heap`].
 ///
 /// # Safety
 /// As for [`format_heap`].
@@ -43,9 +34,6 @@ pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> R
 }
 
 /// Allocates in the object at `address`: see [`Heap::malloc`](crate::Heap::malloc).
-///
-/// # Errors
-/// `NotAttached`, `NotAHeap`, `HeapFull`, `BadSize`; `ReadOnly` for an object attached for reading.
 ///
 /// # Safety
 /// No thread detaches the object meanwhile. Stores go only to live blocks of the heap.
@@ -58,9 +46,6 @@ pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
 
 /// Allocates `count` times `size` zeroed bytes.
 ///
-/// # Errors
-/// As for [`malloc`].
-///
 /// # Safety
 /// As for [`malloc`].
 pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<NonNull<u8>> {
@@ -71,9 +56,6 @@ pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<No
 }
 
 /// Allocates at a multiple of `align`, a power of two of at most 2 MiB.
-///
-/// # Errors
-/// As for [`malloc`]; `BadAlignment`.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -102,9 +84,6 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
 
 /// Checks what [`free`] would return, before a caller destroys the block's value.
 ///
-/// # Errors
-/// As for [`free`].
-///
 /// # Safety
 /// As for [`malloc`].
 pub unsafe fn expect_free(block: *const u8) -> Result<()> {
@@ -130,9 +109,6 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
 
 /// Usable bytes of a block, at least those requested.
 ///
-/// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`.
-///
 /// # Safety
 /// As for [`malloc`].
 pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
@@ -142,9 +118,6 @@ pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
 }
 
 /// The live blocks, by address.
-///
-/// # Errors
-/// `NotAttached`, `NotAHeap`, `Damaged`.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -156,9 +129,6 @@ pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
 
 /// All damage of the heap's metadata, and in debug mode all overwritten guard bytes.
 ///
-/// # Errors
-/// `NotAttached`, `NotAHeap`.
-///
 /// # Safety
 /// As for [`malloc`]; no other thread allocates or frees meanwhile.
 pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
@@ -167,9 +137,6 @@ pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
 }
 
 /// The heap's current statistics.
-///
-/// # Errors
-/// `NotAttached`, `NotAHeap`, `Damaged`.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -181,10 +148,6 @@ pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
 
 /// Names `size` bytes at `block` in the heap of the object at `address`: see
 /// [`Heap::create_root`](crate::Heap::create_root).
-///
-/// # Errors
-/// `NotAttached`, `RootExists`, `BadName`, `HeapFull`; `NotABlock`: the bytes are not in the
-/// object.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -202,9 +165,6 @@ pub unsafe fn create_root(
 
 /// The root `name` of type `ty`.
 ///
-/// # Errors
-/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text.
-///
 /// # Safety
 /// As for [`malloc`].
 pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
@@ -214,9 +174,6 @@ pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<
 }
 
 /// The root `name`, of any type.
-///
-/// # Errors
-/// `NotAttached`, `RootMissing`.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -228,9 +185,6 @@ pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
 
 /// Removes a name; the block stays.
 ///
-/// # Errors
-/// `NotAttached`, `RootMissing`.
-///
 /// # Safety
 /// As for [`malloc`].
 pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
@@ -240,9 +194,6 @@ pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
 }
 
 /// All roots, by name.
-///
-/// # Errors
-/// `NotAttached`, `Damaged`.
 ///
 /// # Safety
 /// As for [`malloc`].

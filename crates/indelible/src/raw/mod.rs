@@ -3,6 +3,8 @@
 //!
 //! An attached object is known by its first byte, to every thread of the process. The caller keeps
 //! the rules that the compiler enforces for [`Object`](crate::Object) and [`Heap`](crate::Heap).
+//! Functions fail as those of `Pool`, `Object`, `Heap` and `TxObject` that they stand for, and with
+//! `NotAttached` where no attached object has the address.
 
 mod begin;
 pub mod blocks;

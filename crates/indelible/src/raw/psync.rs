@@ -13,9 +13,6 @@ use std::sync::PoisonError;
 /// Marks `len` bytes at `address` as stored to: see
 /// [`Object::mark_dirty`](crate::Object::mark_dirty). Ignores bytes beyond the object, and objects
 /// attached for reading.
-///
-/// # Errors
-/// `NotAttached`: `address` lies in no attached object.
 pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
     let found = find("mark stores to", address.addr())?;
     let start = address.addr() - found.start();
@@ -27,9 +24,6 @@ pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
 
 /// Fills pages of `len` bytes at `address`; returns the bytes present from `address` on: see
 /// [`Object::prefault`](crate::Object::prefault).
-///
-/// # Errors
-/// `NotAttached`, and those of [`Object::prefault`](crate::Object::prefault).
 pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
     let found = find("prefault", address.addr())?;
     let start = address.addr() - found.start();
@@ -38,9 +32,6 @@ pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
 
 /// Makes the stores to the object at `address` since its last psync durable, atomically. Ignored
 /// for an object attached for reading. Psyncs of one object take turns; others run in parallel.
-///
-/// # Errors
-/// `NotAttached`, and those of [`Object::psync`](crate::Object::psync).
 ///
 /// # Safety
 /// No thread stores to the object until this returns.
@@ -63,9 +54,6 @@ pub fn psync_cut(address: *const u8) -> Result<()> {
 
 /// Psyncs several objects of one pool atomically. Ignores those attached for reading.
 ///
-/// # Errors
-/// As for [`psync`].
-///
 /// # Safety
 /// As for [`psync`], for every one of them.
 pub unsafe fn psync_all(addresses: &[*const u8]) -> Result<()> {
@@ -73,9 +61,6 @@ pub unsafe fn psync_all(addresses: &[*const u8]) -> Result<()> {
 }
 
 /// As [`psync_all`], with one consistent cut of all.
-///
-/// # Errors
-/// As for [`psync`].
 pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
     each("psync together", addresses, true)
 }
@@ -83,9 +68,6 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
 /// Reverts the object at `address`, and its heap, to the last psync: see
 /// [`Object::revert`](crate::Object::revert) and [`Heap::revert`](crate::Heap::revert). Ignored for
 /// an object attached for reading.
-///
-/// # Errors
-/// `NotAttached`, and those of [`Object::revert`](crate::Object::revert).
 ///
 /// # Safety
 /// No other thread uses the object until this returns; addresses of blocks allocated since are not

@@ -181,17 +181,11 @@ impl Growable for Attachment {
 }
 
 /// Attaches `name` and returns its address.
-///
-/// # Errors
-/// As for [`Pool::attach`] and [`Pool::attach_read`].
 pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Result<NonNull<u8>> {
     attach_as(pool, name, permission, &Attach::with_key(key))
 }
 
 /// As [`attach`], with these options.
-///
-/// # Errors
-/// As for [`Pool::attach_with`] and [`Pool::attach_read_with`].
 pub fn attach_with(
     pool: &Pool,
     name: &str,
@@ -234,9 +228,6 @@ pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> Non
 
 /// Attaches the last psynced state of `name`, beside any writer; returns its address: see
 /// [`Pool::attach_snapshot`].
-///
-/// # Errors
-/// As for [`Pool::attach_snapshot_with`].
 pub fn attach_snapshot_with(pool: &Pool, name: &str, options: &AttachOptions) -> Result<NonNull<u8>> {
     let failed = |cause: Cause| failed(pool, name, cause);
     let inner = pool.inner();
@@ -359,9 +350,6 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
 }
 
 /// Grows the object at `address`, and its open heap: see [`Object::grow`](crate::Object::grow).
-///
-/// # Errors
-/// `NotAttached`, and those of [`Object::grow`](crate::Object::grow).
 ///
 /// # Safety
 /// No other thread uses the object until this returns.

@@ -12,9 +12,6 @@ use std::time::Duration;
 static OBJECTS: PerProcess<RwLock<BTreeMap<usize, Vec<SharedObject>>>> = PerProcess::new();
 
 /// Attaches an object of the class shared; returns its first byte.
-///
-/// # Errors
-/// As for [`Pool::attach_shared`].
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let object = pool.attach_shared_with_key(name, key)?;
     let base = object.as_ptr();
@@ -49,9 +46,6 @@ fn find(operation: &'static str, address: usize) -> Result<(SharedObject, usize)
 }
 
 /// As [`wait_any`](crate::wait_any()), by addresses.
-///
-/// # Errors
-/// `NotAttached`: one is in no shared object; and those of [`wait_any`](crate::wait_any()).
 pub fn wait_any(words: &[(*const u32, u32)], timeout: Option<Duration>) -> Result<Option<usize>> {
     let found = words.iter().map(|(word, _)| find("wait for", word.addr())).collect::<Result<Vec<_>>>()?;
     let expected = found.iter().zip(words).map(|((object, offset), (_, expected))| {
@@ -62,18 +56,12 @@ pub fn wait_any(words: &[(*const u32, u32)], timeout: Option<Duration>) -> Resul
 }
 
 /// As [`Word::wake`], by address.
-///
-/// # Errors
-/// `NotAttached`: it is in no shared object; and those of [`Word::wake`].
 pub fn wake(word: *const u32, most: u32) -> Result<usize> {
     let (object, offset) = find("wake those who wait for", word.addr())?;
     object.word(offset)?.wake(most)
 }
 
 /// As [`SharedObject::queue`], at an address.
-///
-/// # Errors
-/// `NotAttached`: it is in no shared object; and those of [`SharedObject::queue`].
 pub fn queue(address: *const u8, options: &QueueOptions) -> Result<Queue> {
     let (object, offset) = find("open a queue in", address.addr())?;
     object.queue(offset, options)

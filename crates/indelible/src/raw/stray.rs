@@ -9,9 +9,6 @@ use std::sync::PoisonError;
 
 /// Such addresses in the object at `address`, in order.
 ///
-/// # Errors
-/// `NotAttached`; those of opening its heap, if it has one.
-///
 /// # Safety
 /// No thread detaches the object meanwhile.
 pub unsafe fn stray_pointers(address: *const u8) -> Result<Vec<StrayPointer>> {
@@ -20,9 +17,6 @@ pub unsafe fn stray_pointers(address: *const u8) -> Result<Vec<StrayPointer>> {
 
 /// Makes every psync of the object fail with [`StrayPointer`](ErrorKind::StrayPointer), before
 /// anything is durable, while it contains such addresses. For debugging.
-///
-/// # Errors
-/// `NotAttached`; `ReadOnly` for an object attached for reading.
 ///
 /// # Safety
 /// From now on, no thread detaches the object while another one psyncs it.

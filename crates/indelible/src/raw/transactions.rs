@@ -21,18 +21,12 @@ thread_local! {
 
 /// Attaches an object of the class `transactional` or `on-demand`; returns its own address, at
 /// which only transactions access it.
-///
-/// # Errors
-/// As for [`Pool::attach_transactional`].
 pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let own = enter(pool, name, |inner| Attached::new(inner, name, key, (0, false)))?.attached().own();
     Ok(at(own as u64))
 }
 
 /// As [`attach_transactional`], for transactions on objects of both classes.
-///
-/// # Errors
-/// As for [`Pool::attach_with_on_demand`].
 pub fn attach_with_on_demand(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let own = enter(pool, name, |inner| Attached::new(inner, name, key, (0, true)))?.attached().own();
     Ok(at(own as u64))
@@ -76,9 +70,6 @@ pub(super) fn psync(address: usize) -> Option<Result<()>> {
 }
 
 /// Uses the object as a value of `size` bytes from its start: until its detach it becomes no heap.
-///
-/// # Errors
-/// `NotAttached`; `BadSize`: the object is smaller.
 pub fn begin_with(address: *const u8, size: usize) -> Result<()> {
     let missing = || Error::new("use", Cause::NotAttached(address.addr()));
     let home = find(address.addr()).ok_or_else(missing)?;
@@ -87,27 +78,18 @@ pub fn begin_with(address: *const u8, size: usize) -> Result<()> {
 
 /// Waits until this thread's commits in the object's pool are durable: see
 /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
-///
-/// # Errors
-/// `NotAttached`; those of [`TxObject::tx_sync`](crate::TxObject::tx_sync).
 pub fn tx_sync(address: *const u8) -> Result<()> {
     sync(expect(address)?.attached())
 }
 
 /// Waits until this process's commits in the object's pool are durable: see
 /// [`TxObject::psync`](crate::TxObject::psync).
-///
-/// # Errors
-/// `NotAttached`; those of [`TxObject::psync`](crate::TxObject::psync).
 pub fn publish(address: *const u8) -> Result<()> {
     expect(address)?.attached().psync()
 }
 
 /// Commits in the object's pool that a power cut would lose: see
 /// [`TxObject::pending`](crate::TxObject::pending).
-///
-/// # Errors
-/// `NotAttached`.
 pub fn pending(address: *const u8) -> Result<Pending> {
     Ok(Pending::of(expect(address)?.attached()))
 }
@@ -162,9 +144,6 @@ pub fn is_conflicted() -> bool {
 }
 
 /// Undoes the thread's transaction and begins it again.
-///
-/// # Errors
-/// As for [`begin_transaction`](super::begin_transaction): the transaction is over.
 pub fn again() -> Result<()> {
     let begun = running(OpenTx::again);
     if begun.is_err() {
@@ -174,17 +153,11 @@ pub fn again() -> Result<()> {
 }
 
 /// Reads bytes of an object of the transaction.
-///
-/// # Errors
-/// `Conflict`: run it [`again`]. `NotAttached`: the bytes lie in none of its objects.
 pub fn read(from: *const u8, into: &mut [u8]) -> Result<()> {
     running(|open| open.read(from.addr(), into))
 }
 
 /// Writes bytes of an object in the transaction.
-///
-/// # Errors
-/// As for [`read`].
 pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
     running(|open| open.write(to.addr(), bytes))
 }
@@ -201,9 +174,6 @@ pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>
 }
 
 /// Frees a block of a heap, if the transaction commits.
-///
-/// # Errors
-/// `Conflict`: run it [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
 pub fn free(block: *const u8) -> Result<()> {
     running(|open| open.free(block.addr()))
 }
@@ -228,17 +198,11 @@ fn at(address: u64) -> NonNull<u8> {
 }
 
 /// See [`Tx::on_commit`](crate::Tx::on_commit).
-///
-/// # Errors
-/// `Conflict`: run the transaction [`again`].
 pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_commit(action))
 }
 
 /// See [`Tx::on_abort`](crate::Tx::on_abort).
-///
-/// # Errors
-/// `Conflict`: run the transaction [`again`].
 pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_abort(action))
 }
@@ -253,9 +217,6 @@ pub fn alone() -> Result<()> {
 
 /// Commits the thread's transaction. `true`: durable, or, if all its objects are on demand, safe
 /// from the process's death. `false`: run it [`again`].
-///
-/// # Errors
-/// Those of [`transaction`](crate::transaction()): it is over.
 pub fn commit() -> Result<bool> {
     let Some(mut open) = of_thread(Option::take).flatten() else { return Err(none()) };
     let committed = open.commit()?;

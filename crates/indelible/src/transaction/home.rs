@@ -127,7 +127,7 @@ impl Home {
 
     #[cold]
     fn stray(&self, offset: u64) -> Error {
-        let what = "a pointer leads here, where its value cannot be";
+        let what = "a pointer leads here, where no value of its type fits";
         self.attached.error("follow a pointer in", HeapError::Damaged { offset, what })
     }
 }

@@ -23,7 +23,7 @@ pub struct Left {
     pub slot: usize,
     /// Its name.
     pub name: String,
-    /// Psyncs over its life; the last one's state is what it has.
+    /// Psyncs over its life; it has the state of the last one.
     pub psyncs: u64,
     /// Whether the process had it for stores at its death.
     pub in_use: bool,

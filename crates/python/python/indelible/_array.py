@@ -61,23 +61,23 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
         self.psync()
 
     def revert(self) -> Array:
-        """Undoes all stores to the object since its last psync, and returns the array as it is then: this one, or one of the length that
-        it had, if it has grown since. Views stay valid. No thread may store to the object meanwhile.
+        """Undoes all stores to the object since its last psync. Returns this array or, if it has
+        grown since, one of the former length. Views stay valid. No thread may store to the object
+        meanwhile.
         """
         return reverted(self)
 
     def grow(self, length: int) -> Array:
-        """The array with `length` elements along its first axis, the new ones zero.
-
-        This one, and views of it, keep their shape and stay valid. No other thread may use the object
-        meanwhile. The new shape is durable with the next psync.
+        """Returns the array with `length` elements along its first axis, the new ones zero. This
+        array and its views keep their shape and stay valid. No other thread may use the object
+        meanwhile. The next psync makes the new shape durable.
         """
         return grown(self, length)
 
     def refresh(self) -> Array:
-        """The array as the newest psync of the object left it, or this one if it is that, or if it is not read beside a writer.
-
-        This one, and views of it, stay as they are: their state of the object is kept as long as they exist.
+        """Returns the array as of the newest psync of the object: this array if it has that state,
+        or if it is not read beside a writer. This array and its views keep their state as long as
+        they exist.
         """
         return refreshed(self)
 

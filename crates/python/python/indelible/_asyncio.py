@@ -41,9 +41,8 @@ def _executor() -> ThreadPoolExecutor:
 
 
 class Ticket:
-    """A psync that another thread makes: made by `Pool.psync_async`. A task awaits it, a thread
-    waits for it; both get the error of the psync. A task that is cancelled does not cancel the
-    psync.
+    """A psync made by another thread: see `Pool.psync_async`. A task awaits it, a thread calls
+    `wait`; both get the error of the psync. Cancelling the task does not cancel the psync.
     """
 
     def __init__(self, psync: Callable[[], object]) -> None:
@@ -65,7 +64,7 @@ class Ticket:
 
 
 async def receive(consumer: Consumer, timeout: float | None = None) -> bytes | None:
-    """Takes the next message out; None if none came in time."""
+    """Takes the next message; None after the timeout."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     while (message := consumer.receive(0)) is None:
@@ -77,7 +76,7 @@ async def receive(consumer: Consumer, timeout: float | None = None) -> bytes | N
 
 
 async def messages(consumer: Consumer) -> AsyncIterator[bytes]:
-    """Takes messages out, and waits for each."""
+    """Takes messages, waiting for each."""
     while (message := await receive(consumer)) is not None:
         yield message
 
@@ -85,7 +84,7 @@ async def messages(consumer: Consumer) -> AsyncIterator[bytes]:
 async def send(
     producer: Producer, message: Buffer, timeout: float | None = None
 ) -> int | None:
-    """Puts a message in; None if the queue stayed full."""
+    """Sends a message; None if the queue stayed full."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     pause = _LONGEST_PAUSE / 32

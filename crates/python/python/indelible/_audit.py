@@ -31,13 +31,16 @@ class StrayPointer:
 
 
 def audit(value: np.ndarray[Any, Any] | Dict | Object | memoryview) -> list[StrayPointer]:
-    """Looks for addresses in an object that mean nothing in the next run: of the memory of this process (what `id`, `ctypes` or
-    `ndarray.ctypes.data` return, and pointers in structs of C), of its program and libraries, and of other objects.
+    """Looks for addresses in an object that mean nothing in the next run: of the memory of this
+    process (what `id`, `ctypes` or `ndarray.ctypes.data` return, and pointers in structs of C), of
+    its program and libraries, and of other objects.
 
-    `value` is an array, a dict, an attached object, or a memoryview of these; the whole object is looked at, of a dict its records and those
-    values that are an int, a float, bytes or an array: text, and lists and other nested values, are not searched. For tests:
-    `assert not indelible.audit(w)` before `w.psync()`. Numbers that look like such an address count as one; addresses that do not lie at a
-    multiple of 8 bytes, as in packed structs, are not seen. Costs a look at all of these bytes. ReadOnly if it is attached for reading.
+    `value` is an array, a dict, an attached object, or a memoryview of these; the whole object is
+    looked at, of a dict its records and those values that are an int, a float, bytes or an array:
+    text, and lists and other nested values, are not searched. For tests: `assert not
+    indelible.audit(w)` before `w.psync()`. Numbers that look like such an address count as one;
+    addresses that do not lie at a multiple of 8 bytes, as in packed structs, are not seen. It reads
+    all of these bytes. ReadOnly if it is attached for reading.
     """
     owner = value if isinstance(value, Object | Dict) else _array.owner(value)
     whole = None if isinstance(owner, Dict) else _array_in(owner)

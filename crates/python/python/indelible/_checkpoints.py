@@ -93,9 +93,9 @@ class Checkpoints:
         score: float | None = None,
         progress: _progress.Progress = False,
     ) -> None:
-        """Saves a state under a name, durably, in the place of one of that name, and drops those
-        that are not kept. A score that is no number (NaN) is worse than any other. `progress` shows
-        a bar, or is a function that is called with the bytes done so far and of all.
+        """Saves a state durably under a name, replacing one of that name, and drops states that are
+        not to be kept. A score that is no number (NaN) is worse than any other. `progress` shows a
+        bar, or is a function that is called with the bytes done so far and of all.
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a checkpoint is a str, not {type(name).__name__}")
@@ -132,8 +132,8 @@ class Checkpoints:
             self._delete(gone)
 
     def refresh(self) -> bool:
-        """Goes to the states that are there now, if they are read beside the process that saves
-        them; returns whether something changed.
+        """Goes to the newest states, when read beside the process that saves them; returns whether
+        anything changed.
         """
         with self._lock:
             newer = self._dict.refresh()

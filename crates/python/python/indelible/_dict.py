@@ -93,19 +93,22 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
         before: Sequence[Version] = (),
         reset: Callable[[str], object] | None = None,
     ) -> np.ndarray[Any, Any]:
-        """The record `name`: a value of a fixed layout in the same object, as an array of shape (), made if there is none. It is no key of
-        the dict but a root, with its type, which `pmo types` shows, and which programs in Rust and C open by name.
+        """The record `name`: a value of a fixed layout in the same object, as an array of shape (),
+        made if there is none. It is not a key of the dict but a root with its type: `pmo types`
+        shows it, programs in Rust and C open it by name.
 
-        A record of another struct is an error, RootType, with the first field that differs. Unless it was made before the last
-        fields of `struct` were added, and these have defaults: then it gets them. Or it is one of the earlier structs `before`, given from
-        the oldest to the newest, each with a function that takes such a record and returns one of the next struct, as a mapping of
-        field names (fields that are not in it have their defaults) or as an array. Or `reset` is given: then its contents are dropped, and
-        `reset` is called with a text that says so. All of it becomes durable with the next psync.
+        A record of another struct is an error, RootType, with the first field that differs, but for
+        three cases. A record made before the last fields of `struct` were added gets their
+        defaults. A record of one of the earlier structs `before`, given from the oldest to the
+        newest, is converted: each has a function that takes such a record and returns one of the
+        next struct, as a mapping of field names (missing fields have their defaults) or as an
+        array. With `reset`, the contents of any other record are dropped, and `reset` is called
+        with a text that says so. All of it becomes durable with the next psync.
         """
         return open_record(self, name, struct, before, reset)
 
     def copy(self) -> dict[str, Any]:
-        """A dict of Python with the same values: arrays are views of the object still."""
+        """An ordinary dict with the same values. Its arrays are still views of the object."""
         return dict(self.items())
 
     def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NoReturn
 
 
 class Error(Exception):
-    """An operation that did not happen: `str()` says which, why, and what to do about it.
+    """A failed operation: `str()` names it, the cause and the remedy.
 
     `kind` is the kind of the cause, `code` its stable number (0: an error of this package alone);
-    `operation`, `pool` and `object` say what was to be done, to what. Those that are an OSError have `errno`, `strerror`
-    and `filename`, the pool's.
+    `operation`, `pool` and `object` name the operation and its target. Those that are an OSError
+    have `errno`, `strerror` and `filename`, the pool's.
     """
 
     number: ClassVar[int | None] = None
@@ -57,7 +57,9 @@ def _again(kind: type[Error], message: str, about: dict[str, Any]) -> Error:
 
 
 class AfterCommit(ExceptionGroup[Exception]):
-    """A transaction has committed, and functions that it was given by `Tx.on_commit` have failed: their errors. All of them were called."""
+    """A transaction committed, but functions given to `Tx.on_commit` failed: their errors. All
+    functions were called.
+    """
 
     def derive(self, excs: Sequence[Exception]) -> AfterCommit:  # type: ignore[override]
         return AfterCommit(self.message, excs)
@@ -161,7 +163,7 @@ class Gone(Error, OSError):
 
 
 class VolatileGone(Error, LookupError):
-    """The object is volatile, and the machine was started anew since it was made."""
+    """The object is volatile, and the machine has rebooted since it was made."""
 
 
 class TieCycle(Error, ValueError):
@@ -177,7 +179,7 @@ class Conflict(Error, RuntimeError):
 
 
 class InTransaction(Error, RuntimeError):
-    """A transaction runs on this thread: what was to be done comes before it, or after."""
+    """A transaction runs on this thread: make the call before or after it."""
 
 
 class ClassMismatch(Error, ValueError):
@@ -191,7 +193,7 @@ class ReadOnly(Error, PermissionError):
 
 
 class ObjectReadOnly(ReadOnly):
-    """The object refuses to be changed for good."""
+    """The object is permanently read-only."""
 
 
 class WrongKey(Error, PermissionError):
@@ -201,7 +203,9 @@ class WrongKey(Error, PermissionError):
 
 
 class Sealed(Error, PermissionError):
-    """The object is sealed, and needs a seal key, or the key cannot be used or had, or sealed objects have no such operation."""
+    """The object is sealed and needs a seal key; or the key is unusable or unavailable; or sealed
+    objects lack this operation.
+    """
 
     number = errno.EACCES
 
@@ -213,11 +217,13 @@ class Denied(Error, PermissionError):
 
 
 class Dangling(Error, LookupError):
-    """A far pointer leads nowhere: it is null, or what it leads to is in no pool of the space, or ends before."""
+    """A far pointer leads nowhere: it is null, its target is in no pool of the space, or the target
+    is too short.
+    """
 
 
 class PoolBehind(Error, ValueError):
-    """A sealed object is in an older state than its anchor was told: it was put back."""
+    """A sealed object's state is older than its anchor's record: it was put back."""
 
 
 class AnchorBehind(Error, ValueError):

@@ -14,9 +14,11 @@ _OFFSET = (1 << 40) - 1
 
 
 class Far(int):
-    """A pointer to bytes in the same object, or in another one: a number of 64 bits, as it lies in an object ("u8" of numpy). 0 leads nowhere.
+    """A pointer to bytes in the same object or another one: 64 bits, as stored in an object ("u8"
+    of numpy). 0 is null.
 
-    It leads nowhere by itself: `Space.read` and `Space.follow` follow it, as part of the object that it was read from. The same number in another object means something else.
+    `Space.read` and `Space.follow` follow it relative to the object that it was read from: the same
+    number in another object means something else.
     """
 
     @property
@@ -43,53 +45,70 @@ class Found(NamedTuple):
 
 
 class Space(_indelible.Space):
-    """Objects that pointers lead through, of any pools: a context manager, which psyncs all that was stored, and detaches them.
+    """Objects of any pools, in which pointers are followed: a context manager that psyncs all
+    stores and detaches the objects.
 
-    An object is known by its ID, "id:" and 32 hexadecimal digits, which `attach` returns. Those that pointers lead to are attached for reading by themselves, from the pools that the space was made with. Safe stores go to
-    objects that were created `position_independent`: what lies in them means the same wherever they lie.
+    An object is named by its ID, "id:" and 32 hexadecimal digits, which `attach` returns. Targets
+    of pointers are attached for reading on first use, from the pools given to the space. Safe
+    stores go to objects created `position_independent`, whose contents mean the same at any
+    address.
     """
 
     def root(self, home: str, name: str) -> Far:
-        """The pointer that an object has as its root `name`: where a program begins."""
+        """The pointer stored as root `name` of an object."""
         return Far(self._root(home, name))
 
     def set_root(self, home: str, name: str, pointer: int) -> None:
-        """Stores a pointer as the root `name` of an object, which is made if it has none."""
+        """Stores a pointer as root `name` of an object; makes a missing root."""
         self._set_root(home, name, pointer)
 
     def create(self, home: str, data: Buffer) -> Far:
-        """A new block in an object, with these bytes: a pointer to it for the same object. Nothing else leads to it: store the pointer."""
+        """Makes a block with these bytes in an object; returns a pointer to it for the same object.
+        Nothing else leads to the block: store the pointer.
+        """
         return Far(self._create(home, data))
 
     def free(self, home: str, pointer: int) -> None:
-        """Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on."""
+        """Frees the target of a pointer of the object `home`. Other pointers to it dangle from then
+        on.
+        """
         self._free(home, pointer)
 
     def read(self, home: str, pointer: int, size: int) -> bytes:
-        """So many bytes that a pointer leads to which lies in the object `home`: a copy."""
+        """A copy of `size` bytes at the target of a pointer of the object `home`."""
         return self._read(home, pointer, size)
 
     def write(self, home: str, pointer: int, data: Buffer) -> None:
-        """Stores bytes where a pointer leads to which lies in the object `home`; all of them are in one block, and the pointer asks for stores."""
+        """Stores bytes at the target of a pointer of the object `home`. They lie in one block, and
+        the pointer must ask for stores.
+        """
         self._write(home, pointer, data)
 
     def follow(self, home: str, pointer: int) -> Found:
-        """The object that a pointer leads to which lies in the object `home`, and the place there."""
+        """The object and the place that a pointer of the object `home` leads to."""
         target, place = self._follow(home, pointer)
         return Found(target, Far(place))
 
     def far(self, home: str, target: str, pointer: int, rights: Literal["r", "rw"] = "r") -> Far:
-        """A pointer for the object `home` to what `pointer` leads to in the object `target`, with which loads ("r") are asked for, or stores as well ("rw"). The next psync of `home` makes what it needs durable with it."""
+        """A pointer for the object `home` to the target of `pointer` in the object `target`. It
+        asks for loads ("r"), or for stores as well ("rw"). The next psync of `home` also makes its
+        entry durable.
+        """
         return Far(self._far(home, target, pointer, rights))
 
     def far_by_name(
         self, home: str, name: str, pointer: int, rights: Literal["r", "rw"] = "r", *, resolver: str = "name"
     ) -> Far:
-        """As `far`, to an object by its name, which is looked up when the pointer is followed: by the resolver "name" in the pools of the space, by "pool" ("POOL:NAME"), or by "latest" (the newest whose name begins so)."""
+        """As `far`, to an object by its name, which is looked up when the pointer is followed: by
+        the resolver "name" in the pools of the space, by "pool" ("POOL:NAME"), or by "latest" (the
+        newest name with that prefix).
+        """
         return Far(self._far_by_name(home, (resolver, name), pointer, rights))
 
     def set_contexts(self, pool: _indelible.Pool, contexts: Iterable[str]) -> None:
-        """Has pointers from one object to another be followed for what security contexts of a pool allow (Denied otherwise); without any, for what their entries ask for."""
+        """Limits following to the rights that these security contexts of a pool grant (`Denied`
+        otherwise); without contexts, to the rights that entries ask for.
+        """
         if isinstance(contexts, str):
             raise TypeError("contexts are several names, not a str")
         super().set_contexts(pool, list(contexts))

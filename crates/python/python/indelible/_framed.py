@@ -117,8 +117,8 @@ class FramedPool:
                 raise
 
     def psync(self: Any) -> list[str]:
-        """Makes all durable that this handle has opened: arrays, dicts and bytes as one step, then
-        logs, views and arrays of transactions. Returns which objects had changes.
+        """Makes everything durable that this handle opened: arrays, dicts and bytes as one step,
+        then logs, views and arrays of transactions. Returns the objects that had changes.
         """
         changed = _psync_kept(self)
         for other in list(self._others()):

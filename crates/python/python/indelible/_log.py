@@ -40,7 +40,9 @@ class LogReader(_indelible.LogReader):
         return None
 
     def follow(self, every: float = 0.1) -> Iterator[LogRecord]:
-        """All records from the next one on, those that are yet to come, too: looks for a newer psync again and again, after `every` seconds each. It never ends by itself."""
+        """Yields all further records, future ones included: looks for a newer psync every `every`
+        seconds. It never ends by itself.
+        """
         if every < 0:
             raise ValueError(f"every is a number of seconds, not negative, not {every}")
         while True:

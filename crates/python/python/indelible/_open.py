@@ -25,16 +25,19 @@ def open(
     wait: float | None = None,
     autosync: Literal["exit"] | None = None,
 ) -> Pool:
-    """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without a size.
+    """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without
+    a size.
 
-    A pool that exists keeps its size; a warning says so if it is less than `size`. The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
-    "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "fault-log", "mprotect") how stores
-    are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines. `wait`
-    is the time limit in seconds for an object that others have (by default 0), and for the table while
-    another process has it (by default 20).
+    A pool that exists keeps its size; a warning says so if it is less than `size`. The file is
+    sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
+    "devdax") overrides the kind of the path, `tracking` ("auto", "wp-async", "fault-log",
+    "mprotect") chooses how stores are found; `allow_remote` accepts network file systems, whose
+    locks may not exclude other machines. `wait` is the time limit in seconds for an object in use
+    elsewhere (by default 0), and for the table while another process has it (by default 20).
 
-    With `autosync="exit"`, everything that the pool has opened becomes durable when the interpreter ends, as at
-    the end of a `with` block: not if it ends by an exception, which warns of what is lost, nor by a signal.
+    With `autosync="exit"`, everything that the pool has opened becomes durable when the interpreter
+    ends, as at the end of a `with` block: not after an exception, which warns of lost changes, nor
+    after a signal.
     """
     if autosync not in (None, "exit"):
         raise ValueError(f"autosync is 'exit' or None, not {autosync!r}")

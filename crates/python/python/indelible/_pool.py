@@ -43,7 +43,7 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle has the path: who loads it opens the pool there."""
+        """A pickle has the path: the process that loads it opens the pool there."""
         return reduce_pool(self)
 
     def __getitem__(self, name: str) -> Any:
@@ -114,9 +114,9 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Psyncs all that was opened by this handle, and closes it: arrays, dicts and bytes as one
+        """Psyncs everything that this handle opened, and closes it: arrays, dicts and bytes as one
         step, those without a variable included; then logs, views and contexts, and arrays of
-        transactions. The logger `indelible` is told which had changes. On an exception nothing is
+        transactions. The logger `indelible` names those with changes. On an exception nothing is
         psynced.
         """
         if exception is None and not self.closed:
@@ -164,22 +164,23 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
     ) -> Array:
         """The array in the object `name`: its elements are the object's bytes.
 
-        Without an object of that name one is made, with `shape` (`dtype` float64 and `order` "C" unless
-        given), all zero. With one, what is given must agree with it (Mismatch). A length of -1 along the
+        A missing object is made, with `shape` (`dtype` float64 and `order` "C" unless given), all
+        zero. An existing one must agree with the arguments (Mismatch). A length of -1 along the
         first axis agrees with any, and is 0 for a new array: one that grows. Modes are those of
-        `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
-        claims space as elements are psynced; `reach` is how many bytes it can grow to, if it is to be another number than several times the pool's size. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
+        `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing the contents.
+        `sparse` claims space as elements are psynced; `reach` is the size to which it can grow, by
+        default several times the pool's. A `volatile` one ends with the machine's boot, and is then
+        made anew. `seal` opens a sealed object.
 
-        With mode "r" the array is the state of the object's last psync, and stays that, beside present and later writers,
-        which need not wait. `Array.refresh` returns the state of the newest psync. It takes a free piece of
-        the pool as large as the object; without one, or with `lock`, the object is locked instead: no process can store to it
-        as long as the array is there. An object that this process stores to itself is read as it is.
+        With mode "r" the array keeps the state of the object's last psync, and writers need not
+        wait. `Array.refresh` returns the state of the newest psync. It takes a free piece of the
+        pool as large as the object; without one, or with `lock`, the object is locked instead: no
+        process can store to it as long as the array exists. An object that this process stores to
+        is read as it is.
 
         Mode "c" returns an ordinary array, a copy of the array of mode "r": stores to it change no
-        object. The returned part begins at byte `offset` of the elements; it has `shape` (by default
-        all that follows) and `dtype` of its own.
-
-        With `seal`, the object is a sealed one, which that key opens.
+        object. The returned part begins at byte `offset` of the elements; it has `shape` (by
+        default all that follows) and `dtype` of its own.
         """
         if mode == "c":
             read = self.array(name, shape, dtype, "r", order, offset=offset, key=key, lock=lock, seal=seal)

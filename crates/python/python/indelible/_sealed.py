@@ -34,8 +34,8 @@ class SealedPool(_indelible.Pool):
         _reencrypt(self, name, list(seals), key)
 
     def bind_name(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
-        """Authenticates the name and the ID of a detached, sealed object with it from now on. The object is one of an earlier release,
-        or a copy; for a copy `seal` has the name of its origin (`sealed_as`).
+        """Binds a detached, sealed object to its name and ID. The object is one of an earlier
+        release, or a copy: for a copy `seal` has the name of its origin (`sealed_as`).
         """
         _bind_name(self, name, seal, key)
 

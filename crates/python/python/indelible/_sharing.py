@@ -20,7 +20,7 @@ class SharingPool(SealedPool):
     """The part of `Pool` that has shared objects, queues and logs."""
 
     def _in_block(self, opened: _T) -> _T:
-        """Has the end of the pool's `with` block psync something that is no object of bytes."""
+        """Registers a handle that the end of the pool's `with` block psyncs."""
         self._others().add(opened)
         return opened
 
@@ -54,10 +54,12 @@ class SharingPool(SealedPool):
         one_producer: bool = False,
         key: bytes | None = None,
     ) -> Queue:
-        """The queue of messages that is the shared object `name`, which is made if there is none: of `slots` messages, a power of two, of up to `most` bytes.
+        """The queue of messages that is the shared object `name`, which is made if there is none:
+        of `slots` messages, a power of two, of up to `most` bytes.
 
-        Any number of processes put messages in at once, and one takes them out; with `one_producer`, one process at a time puts them in, which is faster. All who open it give the same options:
-        RootType with others. `Shared.queue` has several queues in one object.
+        Any number of processes put messages in at once, and one takes them out; with
+        `one_producer`, one process at a time puts them in, which is faster. All processes open it
+        with the same options, else RootType. `Shared.queue` has several queues in one object.
         """
         size = _queue_bytes(slots, most, one_producer)
         try:
@@ -71,12 +73,13 @@ class SharingPool(SealedPool):
     @overload
     def log(self, name: str, mode: Literal["r"], *, key: bytes | None = None) -> LogReader: ...
     def log(self, name: str, mode: Literal["r+", "r"] = "r+", *, key: bytes | None = None) -> Log | LogReader:
-        """The log in the object `name`: records of any bytes, one behind the other, as `pmo log` shows them.
+        """The log in the object `name`: records of any bytes, one behind the other, as `pmo log`
+        shows them.
 
         With mode "r+" it is for appending, by one process at a time, and made if there is none: as
         long as it is open, another call returns the same log. With mode "r" it is for reading, from
         the first record on, beside a process that appends, at no cost in space; in a pool that was
-        opened for reading, the reader keeps those away that append.
+        opened for reading, the reader locks writers out.
         """
         if mode == "r":
             return LogReader(self, name, key)

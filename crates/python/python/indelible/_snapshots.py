@@ -25,12 +25,12 @@ class SnapshotPool(ViewingPool):
     def snapshot(
         self, names: str | Mapping[str, str], snapshot: str | None = None, /, *, key: bytes | None = None
     ) -> None:
-        """Keeps what an object holds, as its last psync left it, under another name; or what several hold, all as of one moment, if
-        it is given a mapping from their names to those of the snapshots: then all are made, or none.
+        """Keeps the state of an object's last psync under another name; given a mapping from names
+        of objects to names of snapshots, those of several objects as of one moment: all, or none.
 
-        It takes no time, for any size, also beside a writer of the object. A snapshot is read as any object, with mode "r", and
-        `create_from` makes an object of it. The pool needs a free piece as large as the object, of which only what the object
-        changes from now on takes space.
+        It takes no time, for any size, also beside a writer of the object. A snapshot is read as
+        any object, with mode "r", and `create_from` makes an object of it. The pool needs a free
+        piece as large as the object, of which only pages changed from now on take space.
         """
         if isinstance(names, str) == (snapshot is None):
             raise TypeError("snapshot takes two names, or a mapping from names of objects to names of snapshots")
@@ -39,14 +39,14 @@ class SnapshotPool(ViewingPool):
             self._snapshot(pairs, key)
 
     def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
-        """Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes. Pages that the
-        two share are not read; others may have either attached.
+        """Compares the last psynced states of two objects or snapshots: which pages differ. Shared
+        pages are not read. Other processes may have both attached.
         """
         ranges, older_size, newer_size = self._diff(older, newer, key)
         return Difference(ranges, older_size, newer_size)
 
     def ties(self, name: str) -> builtins.list[Tie]:
-        """The objects that an object is tied to, as far as they are still there."""
+        """The existing objects that an object is tied to."""
         return [Tie(*tie) for tie in self._ties(name)]
 
     def copy_to(

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 
 class StreamWriter(io.RawIOBase):
-    """Writes a stream of bytes into a queue without other producers, as a file: also for `io.TextIOWrapper` (whose `detach` flushes, and leaves the stream to be ended) and other writers of files.
+    """Writes a stream of bytes into a queue without other producers, as a file: also for
+    `io.TextIOWrapper` (whose `detach` flushes, and leaves the stream to be ended) and other writers
+    of files.
 
-    Each write waits for room for `timeout` seconds, however long it takes without: TimeoutError. A `with` block that ends without an exception ends the stream, and so does `end`; one that is closed
+    Each write waits for room, with a `timeout` for so many seconds: then TimeoutError. A `with`
+    block that ends without an exception ends the stream, and so does `end`; one that is closed
     otherwise, or whose process dies, leaves it open for the next writer.
     """
 
@@ -69,9 +72,11 @@ class StreamWriter(io.RawIOBase):
 
 
 class StreamReader(io.RawIOBase):
-    """Reads a stream of bytes out of a queue, as a file: for lines and small pieces in an `io.BufferedReader`, which asks seldom.
+    """Reads a stream of bytes out of a queue, as a file: for lines and small pieces in an
+    `io.BufferedReader`, which asks seldom.
 
-    Each read waits for bytes for `timeout` seconds, however long it takes without: TimeoutError. At the end of the stream it has no more, and the queue is as it was made.
+    Each read waits for bytes, with a `timeout` for so many seconds: then TimeoutError. At the end
+    of the stream it returns no bytes, and the queue is empty.
     """
 
     def __init__(self, queue: Queue, timeout: float | None = None) -> None:
@@ -86,11 +91,15 @@ class StreamReader(io.RawIOBase):
         return True
 
     def readinto(self, into: Buffer, /) -> int:
-        """Fills in bytes that are there, or come first; returns how many: 0 at the end of the stream."""
+        """Reads the bytes present, or waits for the first; returns their number, 0 at the end of
+        the stream.
+        """
         return self._bytes.readinto(into)
 
     def close(self) -> None:
-        """Ends the reader's part. Bytes that it has not read stay in the queue, but for those of a part that was begun."""
+        """Ends the reader's part. Unread bytes stay in the queue, except those of a message that
+        was begun.
+        """
         if not self.closed:
             super().close()
             self._bytes.close()

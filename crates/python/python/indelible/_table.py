@@ -12,25 +12,25 @@ class Stat:
 
     name: str
     id: str
-    """Of the object for all its life: "id:" and 32 hexadecimal digits, which every call takes as a name."""
+    """Permanent: "id:" and 32 hexadecimal digits, which every call takes as a name."""
     size: int
     """Bytes."""
     address: int
     """Fixed virtual address."""
     reach: int
-    """Bytes it can grow to."""
+    """Bytes to which it can grow."""
     state: Literal["D", "R", "W", "P", "C"]
     """D detached, R read, W written, P or C in the middle of a psync."""
     holder: int | None
-    """Process that has it, if one has. Of several readers one."""
+    """The process that has it attached; one of several readers."""
     other_readers: list[int]
     """The other processes that read it."""
     unseen_readers: int
-    """How many processes beside those read it that this one may not see, at least."""
+    """At least so many further readers, in processes that this one may not see."""
     needs_recovery: bool
     """Its last writer died; the next attach recovers it."""
     living_writer: int | None
-    """That writer, if it runs after all, and does not have this file: then this may be a copy of a pool in use."""
+    """That writer, if it still runs without this file: this may be a copy of a pool in use."""
     read_only: bool
     sparse: bool
     volatile: bool
@@ -40,21 +40,21 @@ class Stat:
     snapshot: bool
     """A snapshot: no process ever stores to it."""
     position_independent: bool
-    """It is declared to depend on its addresses nowhere."""
+    """Declared position-independent: its contents do not depend on its address."""
     readable_outside: bool
     """Plain loads outside of transactions see what these committed: `Pool.set_readable_outside`."""
     shares: bool
-    """Pages that it did not change are those of a snapshot or copy, too."""
+    """It shares unchanged pages with a snapshot or copy."""
     sealed: bool
     """It is encrypted: a seal key opens it."""
     ecc: bool
     """Its words have check words: `Pool.transactional`, `Pool.scrub`."""
     durability: Literal["psync", "transactional", "on-demand", "shared", "unknown"]
-    """How stores to it become durable: "transactional" and "on-demand" ones are made by `Pool.transactional`."""
+    """How stores become durable; `Pool.transactional` makes "transactional" and "on-demand"."""
     own: int
-    """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
+    """Bytes of its own pages in the pool, without those shared with a snapshot or copy."""
     psyncs: int
-    """Psyncs over its life that are durable now."""
+    """Durable psyncs over its life."""
     created: float
     """Seconds since 1970."""
 
@@ -65,7 +65,7 @@ class Scrubbed:
 
     words: int
     repaired: int
-    """Words that were damaged, and are right again, durably."""
+    """Damaged words that were repaired, durably."""
     lost: list[int]
     """Offsets of those that cannot be repaired, in bytes."""
 
@@ -75,7 +75,7 @@ class Collected:
     """Work that `Pool.collect` did."""
 
     removed: int
-    """Objects that were removed: deleted ones that are detached, volatile ones of an earlier boot, leftovers."""
+    """Removed objects: deleted and detached, volatile of an earlier boot, leftovers."""
     copied: int
     """Bytes copied."""
 
@@ -86,7 +86,7 @@ class Tie:
 
     name: str
     deleted: bool
-    """It was deleted, and is there as long as a process has it, or as it is tied itself."""
+    """Deleted: it stays as long as a process has it attached, or a tie of its own keeps it."""
 
 
 @dataclass(frozen=True, slots=True)

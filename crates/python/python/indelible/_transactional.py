@@ -33,16 +33,20 @@ class TransactionalPool(SnapshotPool):
         ecc: bool = False,
         key: bytes | None = None,
     ) -> TxArray:
-        """The array in the object `name`, which transactions alone read and change (`indelible.transaction`); without an object of that name one is made, all zero, as by
+        """The array in the object `name`, which transactions alone read and change
+        (`indelible.transaction`); without an object of that name one is made, all zero, as by
         `array`. As long as it is open, another call returns the same. A transaction is durable when
         it returns.
 
-        "on-demand", it outlives the process when it returns, whatever that dies of, at no cost of a durable write, and is durable later: when `TxArray.tx_sync` or `TxArray.psync` returns, when
-        the array is closed, and now and then (`set_epochs`). A power cut takes the last ones, and never a part of one. Arrays of both kinds are used together if those that are not
-        on demand are opened `with_on_demand`: such a transaction is durable when it returns.
+        With "on-demand" it returns, without a durable write, when it outlives the process. It is
+        durable later: when `TxArray.tx_sync` or `TxArray.psync` returns, when the array is closed,
+        and regularly (`set_epochs`). A power cut takes the last ones, and never a part of one.
+        Arrays of both kinds are used together if those that are not on demand are opened
+        `with_on_demand`: such a transaction is durable when it returns.
 
-        `ecc` gives each word of 8 bytes of a new array a check word, so that it takes twice its size of the pool. A transaction repairs a damaged word that it reads, or is
-        `Damaged` if it is beyond repair: see `scrub`.
+        With `ecc` each word of 8 bytes of a new array has a check word: it takes twice the space. A
+        transaction repairs a damaged word that it reads, or is `Damaged` if it is beyond repair:
+        see `scrub`.
         """
         if durability not in ("transactional", "on-demand"):
             raise ValueError(f"durability is 'transactional' or 'on-demand', not {durability!r}")
@@ -109,5 +113,7 @@ class TransactionalPool(SnapshotPool):
         _set_readable_outside(self, name, key, readable)
 
     def set_epochs(self, seconds: float | None = 1.0, bytes: int = 4 << 20) -> None:
-        """Has commits on demand in this pool, of this process, become durable by themselves after so many seconds (None: never), and before more than so many bytes have changed."""
+        """Sets when commits on demand of this process in the pool become durable by themselves:
+        after so many seconds (None: never), and before more than so many bytes have changed.
+        """
         _set_epochs(self, seconds, operator.index(bytes))

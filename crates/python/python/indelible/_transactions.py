@@ -54,7 +54,8 @@ class Pending(NamedTuple):
 class TxArray:
     """An array that transactions alone read and change: made by `Pool.transactional`.
 
-    It is no numpy array, as its memory cannot be touched otherwise. In a function that `transaction` runs, `tx[array]` has its elements.
+    It is no numpy array: other code cannot access its memory. In a function that `transaction`
+    runs, `tx[array]` has its elements.
     """
 
     __slots__ = (
@@ -88,7 +89,7 @@ class TxArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its lengths."""
+        """Its shape."""
         return self._layout.shape
 
     @property
@@ -117,7 +118,7 @@ class TxArray:
         _tx_sync(self._open("psync"))
 
     def psync(self) -> None:
-        """Returns when all transactions of this process in the pool are durable that have changed something until now."""
+        """Returns when all past transactions of this process in the pool are durable."""
         _tx_psync(self._open("psync"))
 
     def close(self) -> None:
@@ -171,12 +172,14 @@ class TxArray:
 
 
 class Tx(Transaction):
-    """A transaction that runs: `indelible.transaction` gives it to its function. It is of no use when that has returned."""
+    """A running transaction: `indelible.transaction` passes it to its function. It ends when the
+    function returns.
+    """
 
     __slots__ = ()
 
     def __getitem__(self, array: TxArray) -> TxElements:
-        """The elements of an array of the transaction, as they are for it."""
+        """The elements of an array as the transaction sees them."""
         if not isinstance(array, TxArray):
             raise TypeError(f"a transaction has the elements of a TxArray, not of {type(array).__name__}")
         if array._attachment.address is None:
@@ -196,7 +199,7 @@ class TxElements:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its lengths."""
+        """Its shape."""
         return self._places.shape
 
     @property
@@ -272,11 +275,14 @@ class TxElements:
 
 
 def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Callable[[Tx], _R]) -> _R:
-    """Runs `body(tx)` as a transaction on these arrays of one pool, and returns what it returns: all that it changed is durable then, or, of arrays on demand, outlives the process; or
-    nothing of it is there.
+    """Runs `body(tx)` as a transaction on these arrays of one pool, and returns what it returns:
+    all that it changed is durable then, or, of arrays on demand, outlives the process; or nothing
+    of it is there.
 
-    Threads run transactions side by side, and each sees all arrays as of one moment. If one meets another, `body` is run again, so that it does nothing that cannot be done again:
-    `Tx.on_commit` is for that. An exception undoes it, and is raised again; `AfterCommit` alone says that the transaction has committed.
+    Threads run transactions side by side, and each sees all arrays as of one moment. After a
+    conflict `body` runs again: its effects must be repeatable, and `Tx.on_commit` is for others. An
+    exception undoes it, and is raised again; `AfterCommit` alone says that the transaction has
+    committed.
     """
     arrays = (objects,) if isinstance(objects, TxArray) else tuple(objects)
     for array in arrays:

@@ -42,7 +42,7 @@ class ViewingPool(SharingPool):
         return rules(_read_context(self, name))
 
     def rights(self, name: str, contexts: Iterable[str]) -> Rights | None:
-        """The rights that security contexts give together to an object, for a program that has them; None: none at all."""
+        """The rights to an object that these security contexts grant together; None: none."""
         if isinstance(contexts, str):
             raise TypeError("contexts are several names, not a str")
         return _rights(self, name, list(contexts))

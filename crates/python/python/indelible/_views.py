@@ -103,10 +103,12 @@ class View(_indelible.View):
 
 
 class SecurityContext(_indelible.SecurityContext):
-    """A security context, opened to be changed: rights to objects. Made by `Pool.context`; a context manager, which psyncs and closes it.
+    """A security context, opened to be changed: rights to objects. Made by `Pool.context`; a
+    context manager, which psyncs and closes it.
 
-    To an object it gives ((what `allow` states, or else the default) or (what each delegated context gives, and the delegation's rights)) and the mask. A program that has several contexts has what any of
-    them gives. It keeps a program from mistakes; code that means to pass it can.
+    To an object it gives ((what `allow` states, or else the default) or (what each delegated
+    context gives, and the delegation's rights)) and the mask. A program that has several contexts
+    has what any of them gives. It prevents mistakes, not attacks.
     """
 
     def rules(self) -> Rules:
@@ -119,10 +121,11 @@ class SecurityContext(_indelible.SecurityContext):
 
 
 class AttachedView(_indelible.AttachedView):
-    """A view in this process: `view[slot]` is the memory of the object in a slot, which is attached by its first use, for what its slot asks for, as far as a security context allows it. Made by
+    """A view in this process: `view[slot]` is the memory of the object in a slot, which is attached
+    by its first use, for what its slot asks for, as far as a security context allows it. Made by
     `Pool.attach_view`; a context manager, which psyncs its objects and closes it.
 
-    Slots that are new in the view are found by themselves; changes that take something away wait for `adopt`.
+    New slots are found automatically; removals wait for `adopt`.
     """
 
     def slots(self) -> list[SlotState]:
@@ -133,7 +136,10 @@ class AttachedView(_indelible.AttachedView):
         ]
 
     def array(self, slot: int, mode: Literal["r", "r+"] | None = None) -> np.ndarray[Any, Any]:
-        """The elements of the array in a slot, which `Pool.array` made; for loads ("r"), or for stores as well ("r+"); without a mode for what can be had. `psync` of the view makes them durable."""
+        """The elements of the array in a slot, which `Pool.array` made; for loads ("r"), or for
+        stores as well ("r+"); without a mode, with all rights that are granted. `psync` of the view
+        makes stores durable.
+        """
         memory = self.buffer(slot, mode)
         found = _array.checked_layout(f"slot {slot} of view {self.name}", bytes(memory[:MAX_HEADER]), len(memory))
         # An array made of a buffer directly would not hold it; `frombuffer` does.

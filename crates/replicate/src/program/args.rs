@@ -38,7 +38,6 @@ pub(crate) enum Command {
     Restore(Restore),
 }
 
-/// Where the store is.
 #[derive(Debug, Args)]
 pub(crate) struct Store {
     /// The store: file:///FOLDER or s3://BUCKET/PREFIX

@@ -14,36 +14,27 @@ use indelible_store::medium::Medium;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Kind of structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A superblock slot.
     Superblock,
     /// A slot of the lane directory.
     Directory,
-    /// The table root.
     Root,
     /// A node of a tree, or bytes that look like one.
     Node,
     /// A used entry slot, without its progress line.
     Entry,
-    /// A free entry slot.
     FreeSlot,
-    /// A progress line.
     Progress,
     /// One copy of a lane's header.
     LaneHeader,
-    /// A batch.
     Batch,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// Kind of the structure.
     pub kind: Kind,
-    /// Offset.
     pub offset: u64,
-    /// Length.
     pub len: u64,
 }
 

@@ -26,7 +26,6 @@ fn made<T: FromBytes + IntoBytes>(input: &[u8]) -> T {
     value
 }
 
-/// Decodes a superblock slot.
 pub fn superblock(input: &[u8]) {
     let found: Superblock = made(input);
     for slot in [found, found.sealed()] {
@@ -112,7 +111,6 @@ pub fn key_page(input: &[u8]) {
     }
 }
 
-/// Inputs for [`key_page`].
 #[must_use]
 pub fn key_pages() -> Vec<Vec<u8>> {
     let keys = [7, 8].map(|byte| SealKey::file(vec![byte; 32]).expect("long enough"));
@@ -186,32 +184,27 @@ fn of(kinds: &[Kind], behind: u64) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// Inputs for [`superblock`].
 #[must_use]
 pub fn superblocks() -> Vec<Vec<u8>> {
     of(&[Kind::Superblock], 0)
 }
 
-/// Inputs for [`root`].
 #[must_use]
 pub fn roots() -> Vec<Vec<u8>> {
     let directories = of(&[Kind::Directory], 0);
     of(&[Kind::Root], 0).into_iter().zip(directories).map(|(root, slot)| [root, slot].concat()).collect()
 }
 
-/// Inputs for [`node`].
 #[must_use]
 pub fn nodes() -> Vec<Vec<u8>> {
     of(&[Kind::Node], 0)
 }
 
-/// Inputs for [`entry`].
 #[must_use]
 pub fn entries() -> Vec<Vec<u8>> {
     of(&[Kind::Entry, Kind::FreeSlot], LINE)
 }
 
-/// Inputs for [`lane`].
 #[must_use]
 pub fn lanes() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();

@@ -28,11 +28,9 @@ const EDITS: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Set,
-    /// A boundary value.
     Telling,
     /// Sets a field to another structure's offset, in bytes or pages.
     Point,
-    /// A small, signed value.
     Add,
     /// Copies another structure, with the new place.
     Copy,
@@ -52,11 +50,8 @@ const OPERATIONS: [Operation; 8] = [
     Operation::Noise,
 ];
 
-/// A decoded input.
 pub struct Forged {
-    /// The original pool.
     pub pool: &'static Pool,
-    /// The edited image.
     pub image: Image,
     /// A byte for choices of the target.
     pub how: u8,
@@ -163,9 +158,6 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
 }
 
 /// Makes a tree with the most ways to its only leaf: one node per level, at the end of the image.
-///
-/// # Panics
-/// The image holds no root, or is shorter than the tower.
 pub fn tower(image: &Image, seed: u64, tree: TreeId, height: u32, slots: usize, value: u64) {
     void_table_lane(image, seed);
     let place = |level: u32| image.len() - PAGE * u64::from(level + 1);

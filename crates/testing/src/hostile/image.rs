@@ -37,19 +37,12 @@ impl Image {
     }
 
     /// Takes the contents of another image of the same base.
-    ///
-    /// # Panics
-    /// The base differs.
     pub fn take(&self, other: &Image) {
         assert!(Arc::ptr_eq(&self.base, &other.base), "images of different pools");
         let changed = other.state().changed.clone();
         self.state().changed = changed;
     }
 
-    /// Flips one bit.
-    ///
-    /// # Panics
-    /// The byte does not exist.
     pub fn flip(&self, byte: u64, bit: u32) {
         let mut old = [0];
         self.get(byte, &mut old);
@@ -62,9 +55,6 @@ impl Image {
     }
 
     /// Reads bytes at `offset` without counting.
-    ///
-    /// # Panics
-    /// They are outside of the image.
     pub fn get(&self, offset: u64, buf: &mut [u8]) {
         assert!(self.holds(offset, buf.len() as u64), "{} bytes at {offset}", buf.len());
         let state = self.state();
@@ -83,9 +73,6 @@ impl Image {
     }
 
     /// Writes bytes at `offset` without counting.
-    ///
-    /// # Panics
-    /// They are outside of the image.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         assert!(self.holds(offset, bytes.len() as u64), "{} bytes at {offset}", bytes.len());
         let mut state = self.state();

@@ -26,11 +26,9 @@ pub use image::Image;
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
-    /// Inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Every target.
 pub const TARGETS: &[Target] = &[
     Target { name: "superblock", run: decode::superblock, seeds: decode::superblocks },
     Target { name: "root", run: decode::root, seeds: decode::roots },

@@ -38,11 +38,8 @@ macro_rules! recipes {
 const RECIPES: &[Recipe] = recipes!(blank settled waiting torn many full resizing);
 
 pub struct Pool {
-    /// Name of the pool.
     pub name: &'static str,
-    /// Its bytes.
     pub image: Arc<[u8]>,
-    /// States of the objects.
     pub history: History,
 }
 
@@ -53,9 +50,6 @@ impl Pool {
     }
 
     /// The image with the batches of the table's lane in place.
-    ///
-    /// # Panics
-    /// The sound pool cannot be opened.
     #[must_use]
     pub fn current(&self) -> Image {
         let image = Arc::new(self.image());
@@ -82,9 +76,6 @@ impl Pool {
 
 /// The pools: blank; settled; with a dead writer's batches, in place or not; with trees of two
 /// levels; full, with a dead writer; with an interrupted move.
-///
-/// # Panics
-/// An image is unreadable, or a recipe fails.
 #[must_use]
 pub fn pools() -> &'static [Pool] {
     static POOLS: OnceLock<Vec<Pool>> = OnceLock::new();
@@ -92,18 +83,12 @@ pub fn pools() -> &'static [Pool] {
 }
 
 /// The same pools in format 1, made by release 0.1.
-///
-/// # Panics
-/// An image is unreadable, or a recipe fails.
 #[must_use]
 pub fn old_pools() -> Vec<Pool> {
     RECIPES.iter().map(|recipe| recipe.load(recipe.old)).collect()
 }
 
 /// Returns the pool `name` of [`old_pools`].
-///
-/// # Panics
-/// It does not exist; as [`old_pools`].
 #[must_use]
 pub fn old_pool(name: &str) -> Pool {
     let recipe = recipe(name);
@@ -111,9 +96,6 @@ pub fn old_pool(name: &str) -> Pool {
 }
 
 /// The bytes of [`old_pool`] alone, which is faster.
-///
-/// # Panics
-/// As [`old_pool`].
 #[must_use]
 pub fn old_image(name: &str) -> Vec<u8> {
     unpacked(recipe(name).old)
@@ -138,9 +120,6 @@ impl Recipe {
 }
 
 /// Makes the pools anew, compressed, by name: after a change of the format.
-///
-/// # Panics
-/// A recipe fails.
 #[must_use]
 pub fn remake() -> Vec<(&'static str, Vec<u8>)> {
     let make = |recipe: &Recipe| {

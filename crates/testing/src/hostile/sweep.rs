@@ -19,15 +19,12 @@ pub enum Outcome {
     Mixed,
     /// In an object's bytes, which have no checksum: the object shows it.
     Unprotected,
-    /// A broken promise.
     Violation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Region {
-    /// In a structure of this kind.
     In(Kind),
-    /// In an object's primary.
     Object,
     /// Elsewhere.
     Rest,

@@ -86,10 +86,6 @@ pub fn repair(input: &[u8]) {
     let _ = repaired(&forged.image, forged.how & 1 != 0, forged.how & 2 != 0);
 }
 
-/// Repairs an image and compares it with the report.
-///
-/// # Panics
-/// An error is left that repair did not name.
 pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Vec<RepairAction>> {
     if dry_first {
         let device = Arc::new(image.copy());
@@ -109,9 +105,6 @@ pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Ve
 }
 
 /// Report of check; `None`: check fails on this image.
-///
-/// # Panics
-/// The image changed.
 #[must_use]
 pub fn report(image: &Image) -> Option<Report> {
     let device = Arc::new(image.copy());
@@ -139,12 +132,9 @@ pub fn damage(input: &[u8]) {
     }
 }
 
-/// Result of an attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// Its last state.
     Same,
-    /// An earlier state.
     Earlier,
     Other(Vec<u64>),
     Refused,

@@ -21,23 +21,18 @@ const SIZE: u64 = 12_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Cuts {
-    /// Storing threads.
     pub threads: usize,
-    /// Number of cuts.
     pub cuts: usize,
     /// Whether stores wait while a cut is staged; if not, a judge must notice.
     pub held: bool,
-    /// Seed of all decisions.
     pub seed: u64,
 }
 
-/// The promises of cuts.
 pub struct Made {
     /// Content of the objects at first and at each cut. Mark `n` promises state `n`.
     pub states: Vec<Snapshot>,
     /// Stores between a cut's stage and the end of its commit.
     pub beside: u64,
-    /// Stores that waited.
     pub waited: u64,
 }
 

@@ -63,7 +63,6 @@ pub use transactions::{Committed, Transactions};
 use crate::sim::{Fault, OpKind};
 use std::fmt;
 
-/// Processes of a program.
 pub const PROCESSES: usize = 3;
 
 pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -112,7 +111,6 @@ pub enum Step {
     Attach {
         object: usize,
     },
-    /// For reading.
     Read {
         object: usize,
     },

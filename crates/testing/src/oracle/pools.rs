@@ -11,7 +11,6 @@ use std::sync::Arc;
 /// History of a pool before the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Just formatted.
     Fresh,
     /// Objects `a`, `b` and `c` have contents, with freed space between them.
     Used,
@@ -23,7 +22,6 @@ pub enum Start {
     Sealed,
 }
 
-/// All starts.
 #[must_use]
 pub fn starts() -> [Start; 5] {
     [Start::Fresh, Start::Used, Start::TableLaneFull, Start::Tight, Start::Sealed]
@@ -31,7 +29,6 @@ pub fn starts() -> [Start; 5] {
 
 impl Start {
     #[must_use]
-    #[allow(clippy::missing_panics_doc)]
     pub fn pool(self, config: SimConfig) -> CrashImage {
         let medium = formatted(1 << 20, config);
         if self != Start::Fresh {

@@ -13,12 +13,10 @@ pub struct Promise {
     states: Vec<Snapshot>,
     windows: Vec<Vec<usize>>,
     pub steps: u64,
-    /// Deaths of processes.
     pub deaths: u64,
     /// Calls refused as the model said.
     pub refused: u64,
     pub failures: u64,
-    /// Calls with an unknown outcome.
     pub unknown: u64,
 }
 

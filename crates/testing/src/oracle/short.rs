@@ -3,7 +3,6 @@
 use super::{Program, Start, Step};
 use crate::sim::{Fault, OpKind};
 
-/// Each with its name and its start.
 #[must_use]
 #[allow(clippy::too_many_lines)]
 pub fn short() -> Vec<(&'static str, Start, Program)> {

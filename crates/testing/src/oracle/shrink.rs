@@ -1,6 +1,5 @@
 use super::{Program, Step};
 
-/// Steps with simpler variants.
 pub trait Shrinks: Clone {
     /// Simpler steps, the simplest first.
     fn simpler(&self) -> Vec<Self>;

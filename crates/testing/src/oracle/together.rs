@@ -13,10 +13,8 @@ use indelible_store::{Selected, with_seed};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How actors run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Processes, interleaved by the seed.
     Processes,
     /// Threads of one process, scheduled by the machine.
     Threads,
@@ -24,13 +22,9 @@ pub enum How {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Together {
-    /// How they run.
     pub how: How,
-    /// Number of actors.
     pub actors: usize,
-    /// Steps of each.
     pub steps: usize,
-    /// Whether operations fail sometimes.
     pub fails: bool,
     pub seed: u64,
 }
@@ -45,9 +39,7 @@ struct Entry {
 pub struct Shared {
     entries: Vec<Entry>,
     actors: usize,
-    /// Calls.
     pub calls: u64,
-    /// Failed calls.
     pub failures: u64,
     /// Batches that joined others in one durable write.
     pub joined: u64,

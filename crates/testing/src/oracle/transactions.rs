@@ -20,15 +20,11 @@ const OBJECTS: [&str; 3] = ["a", "b", "c"];
 const PLAIN: &str = "plain";
 const SIZE: u64 = 9000;
 
-/// A program of transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Transactions {
-    /// Steps.
     pub steps: usize,
-    /// Whether operations fail sometimes.
     pub fails: bool,
     pub dies: bool,
-    /// Seed of all decisions.
     pub seed: u64,
 }
 
@@ -43,11 +39,8 @@ struct Moment {
 pub struct Committed {
     states: Vec<State>,
     moments: Vec<Moment>,
-    /// Told transactions.
     pub commits: u64,
-    /// Failed calls.
     pub failures: u64,
-    /// Deaths of processes.
     pub deaths: u64,
 }
 

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 /// Before each read of `change` in turn, all pending pages are lost and dropped. Others then find a
 /// sound table with all acknowledged; only objects in `about` may be in either state.
-#[allow(clippy::missing_panics_doc)]
 pub fn whenever_pages_are_dropped(about: &[&str], change: impl Fn(&Arc<Store>) -> Result<()>) -> Verdict {
     let beside = |store: &Arc<Store>| {
         let mut found = snapshot(store)?;

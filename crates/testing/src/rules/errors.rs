@@ -17,19 +17,14 @@ use std::sync::{Arc, Mutex};
 /// The visible part of a failing durable write.
 #[derive(Clone, Copy, Debug)]
 pub enum Visible {
-    /// Nothing.
     None,
-    /// About half of its lines.
     Half,
-    /// All of it.
     All,
 }
 
 /// A file whose durable writes may fail: all pages of any writer are then clean and perhaps lost.
 pub struct WritebackFile {
-    /// The medium under it.
     pub sim: Arc<SimMedium>,
-    /// Number of durable writes.
     pub durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
     untold: AtomicBool,
@@ -43,7 +38,6 @@ impl WritebackFile {
         Hooked::new(sim.clone(), WritebackFile { sim, durable, plan, untold })
     }
 
-    #[allow(clippy::missing_panics_doc)]
     pub fn fail(&self, nth: u64, visible: Visible) {
         *self.plan.lock().unwrap() = Some((self.durable.load(Ordering::Relaxed) + nth, visible));
     }
@@ -74,11 +68,9 @@ impl Hook for WritebackFile {
     }
 }
 
-/// Contents by name.
 pub type State = BTreeMap<String, Vec<u8>>;
 
 #[must_use]
-#[allow(clippy::missing_panics_doc)]
 pub fn state(store: &Arc<Store>) -> State {
     snapshot(store).unwrap().into_iter().map(|(name, (_, _, bytes))| (name, bytes)).collect()
 }

@@ -59,7 +59,6 @@ pub type Verdict = std::result::Result<(), String>;
 
 #[derive(Clone, Copy)]
 pub struct RuleTest {
-    /// Name of the test.
     pub name: &'static str,
     pub watches: &'static [Mutant],
     pub run: fn() -> Verdict,
@@ -67,7 +66,6 @@ pub struct RuleTest {
 
 macro_rules! rule_tests {
     ($($module:ident::$name:ident => $($mutant:ident)|+;)+) => {
-        /// All scenarios.
         pub const RULE_TESTS: &[RuleTest] = &[$(RuleTest {
             name: stringify!($name),
             watches: &[$(Mutant::$mutant),+],

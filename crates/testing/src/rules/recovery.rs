@@ -42,7 +42,6 @@ pub fn dead(choice: Choice, work: impl Fn(&SimMedium, &mut [Writer; 2])) -> (Sim
 }
 
 /// Applies the table and voids its lane, which would repair damage.
-#[allow(clippy::missing_panics_doc)]
 pub fn void_table_lane(medium: &SimMedium) {
     let store = open(medium, 3);
     store.info().unwrap();

@@ -17,7 +17,6 @@ const MEMORY: SimConfig =
     SimConfig { tear_unit: TearUnit::Word, disk: false, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 
 /// Checks that new objects read as zeros wherever there is space.
-#[allow(clippy::missing_panics_doc)]
 pub fn new_is_zero(medium: &SimMedium) -> Verdict {
     let store = open(medium, 6);
     for index in 0..20 {

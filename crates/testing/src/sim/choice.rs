@@ -9,7 +9,6 @@ use std::sync::Arc;
 /// How a cut decides the undecided units: a function of the log.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// No pending write persists.
     None,
     /// Everything persists, as after a process's death.
     All,
@@ -20,7 +19,6 @@ pub enum Choice {
     /// A random subset of units. The seed also decides the shape: even, sparse or dense, one unit,
     /// all but one, all below or above an address, or writes in order with the last torn.
     Random(u64),
-    /// The nth of all subsets.
     Exact(u64),
     /// For each undecided unit, in order, its version; 0 is the durable content.
     Picks(Arc<[u32]>),

@@ -32,7 +32,6 @@ use crate::seed::derived;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How far to enumerate.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassLimits {
     /// Classes at one point; more cut the point short.
@@ -51,10 +50,8 @@ impl Default for ClassLimits {
     }
 }
 
-/// Counters of an enumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassReport {
-    /// Points of power cuts.
     pub points: u64,
     /// Points with more classes than [`ClassLimits::per_point`].
     pub cut_short: u64,

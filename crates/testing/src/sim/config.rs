@@ -16,7 +16,6 @@ pub enum TearUnit {
 }
 
 impl TearUnit {
-    /// Size in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -29,11 +28,8 @@ impl TearUnit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
-    /// The old content.
     Keep,
-    /// Zeros.
     Zero,
-    /// Bytes that were never written.
     Noise,
     /// One of the above, by the seed, for each call.
     Any,
@@ -45,7 +41,6 @@ pub struct SimConfig {
     /// A disk behind a page cache, or memory.
     pub disk: bool,
     pub discard: Discard,
-    /// Sizes of transfers.
     pub transfers: Transfers,
     /// Seed of undefined bytes: discarded contents, visible parts of failed writes.
     pub seed: u64,

@@ -53,7 +53,6 @@ impl SimMedium {
         self.lock().faults.plan(kind, nth, true, fault);
     }
 
-    /// Removes all planned faults.
     pub fn clear_faults(&self) {
         self.lock().faults.clear();
     }
@@ -106,18 +105,12 @@ impl SimMedium {
         CrashImages::new(self.lock().recording.clone(), *limits)
     }
 
-    /// The image that a power cut now leaves.
     #[must_use]
     pub fn power_cut(&self, choice: Choice) -> CrashImage {
         let before = self.lock().recording.next();
         self.crash_at(Cut { before, choice })
     }
 
-    /// The image of one cut.
-    ///
-    /// # Panics
-    ///
-    /// The log does not reach from its start to the cut's event.
     #[must_use]
     pub fn crash_at(&self, cut: Cut) -> CrashImage {
         let recording = &self.lock().recording;
@@ -127,10 +120,6 @@ impl SimMedium {
     }
 
     /// Flips one bit at rest, which makes its unit durable.
-    ///
-    /// # Panics
-    ///
-    /// The medium has no such byte, or a byte no such bit.
     pub fn flip(&self, offset: u64, bit: u32) {
         assert!(offset < self.lock().len && bit < 8, "bit {bit} at {offset} does not exist");
         let mut shared = self.lock();
@@ -141,10 +130,6 @@ impl SimMedium {
     }
 
     /// Fills a range with noise at rest, which makes its units durable.
-    ///
-    /// # Panics
-    ///
-    /// The range exceeds the medium.
     pub fn scribble(&self, range: std::ops::Range<u64>, seed: u64) {
         assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -154,10 +139,6 @@ impl SimMedium {
     }
 
     /// Makes the sectors of a range unreadable until they are written.
-    ///
-    /// # Panics
-    ///
-    /// The range exceeds the medium.
     pub fn spoil(&self, range: std::ops::Range<u64>) {
         assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));

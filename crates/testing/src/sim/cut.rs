@@ -8,9 +8,7 @@ use std::fmt;
 /// ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Events with smaller numbers happened.
     pub before: u64,
-    /// The persistent writes.
     pub choice: Choice,
 }
 

@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 #[derive(Clone)]
 pub struct Event {
-    /// Kind of event.
     pub kind: EventKind,
     pub holder: u64,
     pub(super) extents: Vec<Extent>,
@@ -12,52 +11,37 @@ pub struct Event {
 /// Kind of event. Events are numbered from 0; a number in a variant is that of an earlier event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A plain write.
     Write,
-    /// A plain write in pieces.
     Stream,
     WriteDurable,
-    /// A range was zeroed.
     Zero,
-    /// A range was discarded.
     Discard,
     Persisted {
-        /// The write's event.
         write: u64,
-        /// Offset of the write.
         offset: u64,
-        /// How much.
         len: u64,
     },
     PersistFailed {
-        /// Offset of the write.
         offset: u64,
-        /// How much.
         len: u64,
     },
-    /// A barrier returned `Ok`.
     Barrier {
         /// Writes with a smaller number are covered.
         before: u64,
     },
-    /// A barrier returned an error.
     BarrierFailed,
     WritebackFailed {
-        /// Offset of the range.
         offset: u64,
-        /// How much.
         len: u64,
     },
     /// Pages that are clean but lost were evicted, and read again.
     Evicted,
-    /// The medium's new length.
     Extended(u64),
     Damage,
     Mark(u64),
 }
 
 impl Event {
-    /// Changed ranges: (offset, length).
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.extents.iter().map(|extent| (extent.offset, extent.len()))
     }

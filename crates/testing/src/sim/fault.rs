@@ -3,30 +3,21 @@ use std::io;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// `read`
     Read,
-    /// `write`
     Write,
-    /// `write_durable`
     WriteDurable,
-    /// `barrier`
     Barrier,
-    /// `zero`
     Zero,
-    /// `reserve`
     Reserve,
     /// `extend`: a failed one happened wholly or not at all.
     Extend,
     /// `discard`, which cannot fail: only [`Fault::Kill`] has an effect.
     Discard,
-    /// `verify`
     Verify,
-    /// `try_lock`
     Lock,
 }
 
 impl OpKind {
-    /// All kinds.
     pub const ALL: [OpKind; 10] = [
         OpKind::Read,
         OpKind::Write,
@@ -41,7 +32,6 @@ impl OpKind {
     ];
 }
 
-/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// `EIO`. A plain write has no effect; a durable write is visible whole, its durability

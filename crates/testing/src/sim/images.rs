@@ -11,11 +11,8 @@ pub struct Limits {
     pub exhaustive: u64,
     /// Pending writes that persist alone, and are lost alone.
     pub singles: usize,
-    /// Random subsets at each point.
     pub random: u64,
-    /// Events after which to cut.
     pub points: u64,
-    /// Seed of the random subsets.
     pub seed: u64,
 }
 

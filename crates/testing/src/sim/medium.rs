@@ -125,7 +125,6 @@ impl SimMedium {
         Self::holding(Pages::default(), Blocks::reserved(config.disk), len, config)
     }
 
-    /// These bytes, written durably.
     #[must_use]
     pub fn from_bytes(bytes: &[u8], config: SimConfig) -> Self {
         let mut contents = Pages::default();
@@ -160,13 +159,11 @@ impl SimMedium {
         Self { shared, holder: 0, writable: true, len: AtomicU64::new(len), config, words }
     }
 
-    /// Another process's handle.
     #[must_use]
     pub fn handle(&self) -> Self {
         self.open(true)
     }
 
-    /// Another process's read-only handle.
     #[must_use]
     pub fn read_only_handle(&self) -> Self {
         self.open(false)

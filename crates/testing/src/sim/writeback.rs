@@ -51,7 +51,6 @@ impl SimMedium {
         self.lock().evicts = evicts;
     }
 
-    /// Evicts every lost page.
     pub fn evict(&self) {
         self.lock().evict(true);
     }
