@@ -112,6 +112,14 @@ pub enum BackupError {
     /// Something exists there.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
+    /// Something else than what a replacement replaces.
+    #[error("{} is {found}, and is not replaced", path.display())]
+    NotReplaced {
+        /// Which.
+        path: PathBuf,
+        /// `no backup` or `no pool`.
+        found: &'static str,
+    },
     /// The pool to replace is in use.
     #[error("the pool {} is in use: {by}", path.display())]
     InUse {
@@ -204,6 +212,7 @@ impl BackupError {
             }
             BackupError::FolderBusy(_) => "wait until it is done",
             BackupError::Exists(_) => "choose another path, or --force",
+            BackupError::NotReplaced { .. } => "choose another path, or remove that file first",
             BackupError::InUse { .. } => "end the processes that use it, or restore to another path",
             BackupError::NoFile(_) => "use `pmo backup` and `pmo restore`",
             BackupError::SameName(_) => "rename one of them",

@@ -4,7 +4,7 @@ use crate::Progress;
 use crate::backup::{Before, Indexed, Summary, backup};
 use crate::chain::{PART, SUFFIX, files, number, rank};
 use crate::error::{BackupError, Result};
-use crate::format::{BUFFER, hex};
+use crate::format::{BUFFER, MAGIC, hex};
 use crate::index_file::{self, Index};
 use crate::interrupted;
 use crate::part::Part;
@@ -15,7 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
@@ -93,10 +93,10 @@ fn free_name(pool: &Pool, folder: &Path, suffix: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{}-{:06}.{suffix}", hex(&pool.id()[..4]), last.saturating_add(1))))
 }
 
-/// Makes a full backup as a file of that name, which may exist with `replace`.
+/// Makes a full backup as a file of that name, which may be a backup with `replace`.
 ///
 /// # Errors
-/// As for [`backup_to`](crate::backup_to); `Exists`.
+/// As for [`backup_to`](crate::backup_to); `Exists`, and `NotReplaced` if it is no backup.
 pub fn backup_file(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -104,11 +104,36 @@ pub fn backup_file(
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    if path.exists() && !replace {
-        return Err(BackupError::Exists(path.to_owned()));
-    }
+    let path = &replaced(path, replace)?;
     let partial = Partial::of(path)?;
     write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
+}
+
+/// The file that `path` names, to be made, or to be replaced: a backup, or empty.
+pub(crate) fn replaced(path: &Path, replace: bool) -> Result<PathBuf> {
+    let Ok(there) = fs::canonicalize(path) else { return Ok(path.to_owned()) };
+    if !replace {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    expect_backup(&there)?;
+    Ok(there)
+}
+
+/// Fails at anything but a backup and an empty file: another one may be a pool in use.
+fn expect_backup(path: &Path) -> Result<()> {
+    let foreign = || BackupError::NotReplaced { path: path.to_owned(), found: "no backup" };
+    let begins = |file: File| {
+        let mut start = Vec::new();
+        file.take(MAGIC.len() as u64).read_to_end(&mut start).map(|_| start)
+    };
+    match File::options().read(true).custom_flags(DIRECT).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(file) if !file.metadata().is_ok_and(|found| found.is_file()) => Err(foreign()),
+        found => match found.and_then(begins).map_err(BackupError::file("read", path))? {
+            start if start.is_empty() || start == MAGIC => Ok(()),
+            _ => Err(foreign()),
+        },
+    }
 }
 
 /// Keeps a part that the next backup can continue.
@@ -133,6 +158,9 @@ fn write(
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let made = write_partial(pool, choice, path, (partial, file), before, progress)?;
+    if replace {
+        expect_backup(path)?;
+    }
     publish(partial, path, replace)?;
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }

@@ -355,13 +355,15 @@ fn beside(
     kept: &Kept,
     fill: impl FnOnce(&Pool) -> Result<Restored>,
 ) -> Result<Restored> {
+    let there = fs::canonicalize(path).ok();
     // Held until the rename: a process that opened the old pool would lose its psyncs.
-    let replaces = path.exists();
-    let _alone = match replaces {
-        false => None,
-        true if force => expect_unused(path, options)?,
-        true => return Err(BackupError::Exists(path.to_owned())),
+    let _alone = match &there {
+        None => None,
+        Some(there) if force => expect_unused(there, options)?,
+        Some(_) => return Err(BackupError::Exists(path.to_owned())),
     };
+    let replaces = there.is_some();
+    let path = there.as_deref().unwrap_or(path);
     let mut options = options.clone();
     if !rebase {
         options = options.window(kept.window.0, kept.window.1);
@@ -407,15 +409,20 @@ fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
-/// Excludes all processes from the pool to replace, or refuses it. Other files are excluded, too,
-/// unless empty, which no process uses as a pool.
+/// Excludes all processes from the pool to replace, or refuses it. A file that is no pool is
+/// refused, unless it is empty.
 fn expect_unused(path: &Path, options: &PoolOptions) -> Result<Option<Alone>> {
     let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
     if !path.is_file() {
         return Err(used("it is no file, and cannot be replaced by one".into()));
     }
+    if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+        return Ok(None);
+    }
     match indelible::claimed(path, options) {
-        Err(error) if error.kind() == ErrorKind::NotAPool => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotAPool => {
+            Err(BackupError::NotReplaced { path: path.to_owned(), found: "no pool" })
+        }
         alone => Ok(Some(alone?)),
     }
 }

@@ -9,7 +9,7 @@ use crate::backup::{Before, Summary, write_all};
 use crate::chain::Kept;
 use crate::decode::Decoder;
 use crate::error::{BackupError, Result};
-use crate::folder::publish;
+use crate::folder::{publish, replaced};
 use crate::format::BUFFER;
 use crate::partial::Partial;
 use crate::restore::{Restored, Target};
@@ -69,7 +69,7 @@ fn export_as(
 /// As [`export_to`], to a file, named once whole and durable.
 ///
 /// # Errors
-/// As for [`export_to`]; `Exists` without `replace`.
+/// As for [`export_to`]; `Exists` without `replace`, `NotReplaced` if it is no backup.
 pub fn export_file(
     space: &Space,
     objects: &[[u8; 16]],
@@ -78,14 +78,13 @@ pub fn export_file(
     (path, replace): (&Path, bool),
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    if path.exists() && !replace {
-        return Err(BackupError::Exists(path.to_owned()));
-    }
+    let path = &replaced(path, replace)?;
     let partial = Partial::of(path)?;
     let mut out = BufWriter::with_capacity(BUFFER, partial.file()?);
     let made = export_as(path, (space, objects, closed, key), &mut out, progress)?;
     let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("write", path))?;
+    replaced(path, replace)?;
     publish(partial.path(), path, replace)?;
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }

@@ -163,7 +163,10 @@ fn exit_of_backup(error: &BackupError) -> Exit {
         BackupError::Kept { cause, .. } => exit_of_backup(cause),
         BackupError::SeveralPools { .. } => Exit::Usage,
         BackupError::NoBackupOf { .. } => Exit::NotFound,
-        BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => Exit::Unsuitable,
+        BackupError::NotABackup(_)
+        | BackupError::NotReplaced { .. }
+        | BackupError::Version { .. }
+        | BackupError::NoFile(_) => Exit::Unsuitable,
         BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
         BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
         BackupError::FolderBusy(_)

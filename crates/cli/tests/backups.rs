@@ -76,6 +76,45 @@ fn a_writer_goes_on_and_its_pool_is_not_replaced() {
 }
 
 #[test]
+fn only_what_is_of_its_kind_is_replaced() {
+    let rig = rig();
+    let (pool, file, letter) = (rig.pool.clone(), rig.path("one.backup"), rig.path("letter.txt"));
+    let (link, empty) = (rig.path("link.pmo"), rig.path("empty"));
+    rig.pmo(["backup"], [&text(&file)]).fine();
+    fs::write(&letter, "important").unwrap();
+    fs::write(&empty, "").unwrap();
+    let writer = rig.hold("ledger", true);
+    // Its own pool, which a process has, and one that nobody has.
+    let other = rig.path("other.pmo");
+    pmo(["clone", &text(&pool), &text(&other)]).fails(4, "in use by");
+    pmo(["format", &text(&other), "--size", "16M"]).fine();
+    for to in [&pool, &other, &letter] {
+        for command in [&["backup"][..], &["export", "other"]] {
+            let mut words = vec![command[0], pool.to_str().unwrap()];
+            words.extend(&command[1..]);
+            words.extend([to.to_str().unwrap(), "--force"]);
+            let before = fs::metadata(to).unwrap().len();
+            pmo(words).fails(9, "is no backup, and is not replaced");
+            assert_eq!(fs::metadata(to).unwrap().len(), before);
+        }
+    }
+    rig.pmo(["backup"], [&text(&empty), "--force"]).fine();
+    writer.release();
+    for (of, to) in [(&file, &file), (&file, &letter)] {
+        pmo(["restore", &text(of), &text(to), "--force"]).fails(9, "is no pool, and is not replaced");
+    }
+    pmo(["verify", &text(&file)]).fine();
+    assert_eq!(fs::read(&letter).unwrap(), b"important");
+    // A link stays, and names the new pool.
+    std::os::unix::fs::symlink(&pool, &link).unwrap();
+    let before = rig.pmo(["stat", "--json"], Vec::<String>::new()).fine().json();
+    pmo(["restore", &text(&file), &text(&link), "--force"]).fine();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let after = rig.pmo(["stat", "--json"], Vec::<String>::new()).fine().json();
+    assert_ne!(before["id"], after["id"]);
+}
+
+#[test]
 fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     let rig = rig();
     rig.pmo(["create"], ["noise", "6M"]).fine();
