@@ -77,6 +77,7 @@ mod stores;
 mod stray;
 mod support;
 mod tasks;
+mod thinning;
 mod tickets;
 mod transaction_histories;
 mod transactional_collections;

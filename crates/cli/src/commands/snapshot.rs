@@ -95,7 +95,10 @@ pub fn run(context: &Context, args: &Snapshot) -> Result {
         return would_destroy(context, args);
     }
     let pool = context.open(&args.pool)?;
-    let new = args.new.clone().map_or_else(|| free_names(&pool, &args.names), |name| vec![name]);
+    let new = match &args.new {
+        Some(name) => vec![name.clone()],
+        None => free_names(&pool, &args.names),
+    };
     let pairs: Vec<_> =
         args.names.iter().zip(&new).map(|(name, new)| (name.as_str(), new.as_str())).collect();
     let made = match (args.writable, pairs.first()) {
@@ -157,14 +160,22 @@ fn would_destroy(context: &Context, args: &Snapshot) -> Result {
     })
 }
 
+/// Names of this second, numbered behind all that there are: a name that was destroyed may be in
+/// the list of a process that is about to destroy it.
 fn free_names(pool: &Pool, names: &[String]) -> Vec<String> {
     let now = time(SystemTime::now());
-    let mut new: Vec<String> = names.iter().map(|name| format!("{name}@{now}")).collect();
-    for number in 2.. {
-        if new.iter().all(|name| pool.stat(name).is_err()) {
-            break;
-        }
-        new = names.iter().map(|name| format!("{name}@{now}-{number}")).collect();
+    let new: Vec<String> = names.iter().map(|name| format!("{name}@{now}")).collect();
+    let number = |name: &str| {
+        let behind = new.iter().find_map(|new| name.strip_prefix(new.as_str()))?;
+        if behind.is_empty() { Some(1) } else { behind.strip_prefix('-')?.parse::<u64>().ok() }
+    };
+    let mut last = None;
+    for found in pool.list() {
+        // A damaged entry has no name that could be taken.
+        last = last.max(found.ok().and_then(|stat| number(&stat.name)));
     }
-    new
+    match last {
+        None => new,
+        Some(last) => new.iter().map(|name| format!("{name}-{}", last + 1)).collect(),
+    }
 }

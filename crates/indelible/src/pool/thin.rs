@@ -5,14 +5,15 @@
 use super::Pool;
 use crate::error::{Cause, Result};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::FLAG_BASE;
+use indelible_store::format::entry::{Entry, FLAG_BASE};
 use indelible_store::table::Key;
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A retention policy: a list of ages, each with a period. `24h:1h,7d:1d` keeps one snapshot per
-/// hour of the last 24 hours, one per day of the older ones of the last 7 days, and the newest.
+/// hour of the last 24 hours, one per day of the older ones of the last 7 days, and the newest: by
+/// its name, and the last one made, whatever the clock said then.
 /// Units: `s`, `m`, `h`, `d`, `w`. Periods begin at whole hours and so on, in UTC.
 ///
 /// ```
@@ -83,6 +84,13 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
 
 type Moment = (u64, u64);
 
+/// By its ID: its name may be another snapshot's by the time that it is destroyed.
+#[derive(PartialEq)]
+struct Made {
+    name: String,
+    id: [u8; 16],
+}
+
 impl Keep {
     /// A time span such as `30d`. `None`: it is none.
     #[must_use]
@@ -97,17 +105,18 @@ impl Keep {
         self
     }
 
-    fn surplus(&self, mut all: Vec<(Moment, String)>) -> Vec<String> {
+    /// `all` without those that are kept; the `last` one made is, whatever its name says.
+    fn surplus<N: PartialEq>(&self, mut all: Vec<(Moment, N)>, last: Option<&N>) -> Vec<N> {
         let now = self.now.unwrap_or_else(SystemTime::now);
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        all.sort_unstable();
+        all.sort_unstable_by_key(|(moment, _)| *moment);
         let (mut periods, mut surplus) = (HashSet::new(), Vec::new());
-        for (nth, ((made, _), name)) in all.into_iter().rev().enumerate() {
+        for (nth, ((made, _), found)) in all.into_iter().rev().enumerate() {
             let age = now.saturating_sub(made);
             let rule = self.rules.iter().position(|(within, _)| age <= *within);
             let wanted = rule.is_some_and(|rule| periods.insert((rule, made / self.rules[rule].1)));
-            if nth > 0 && !wanted {
-                surplus.push(name);
+            if nth > 0 && !wanted && Some(&found) != last {
+                surplus.push(found);
             }
         }
         surplus.reverse();
@@ -147,31 +156,38 @@ impl Pool {
     /// # Errors
     /// `NotFound`; those of the table.
     pub fn surplus(&self, name: &str, keep: &Keep) -> Result<Vec<String>> {
-        let found = self.inner.alive().and_then(|()| Ok(self.snapshots_by_time(name)?));
-        let mut surplus = keep.surplus(self.about("look for snapshots of", name, found)?);
-        surplus.retain(|snapshot| self.stat(snapshot).is_ok_and(|stat| stat.holder.is_none()));
-        Ok(surplus)
+        Ok(self.unkept(name, keep)?.into_iter().map(|snapshot| snapshot.name).collect())
     }
 
-    fn snapshots_by_time(&self, name: &str) -> Result<Vec<(Moment, String)>, StoreError> {
+    fn unkept(&self, name: &str, keep: &Keep) -> Result<Vec<Made>> {
+        let found = self.inner.alive().and_then(|()| Ok(self.snapshots_by_time(name)?));
+        let (all, last) = self.about("look for snapshots of", name, found)?;
+        let mut unkept = keep.surplus(all, last.as_ref());
+        unkept.retain(|snapshot| self.stat(&snapshot.name).is_ok_and(|stat| stat.holder.is_none()));
+        Ok(unkept)
+    }
+
+    /// The snapshots, and the last one made: names say what the clock said, or were free again.
+    fn snapshots_by_time(&self, name: &str) -> Result<(Vec<(Moment, Made)>, Option<Made>), StoreError> {
         let store = &self.inner.store;
+        let time = |full: &str| moment(full.strip_prefix(name)?.strip_prefix('@')?);
+        let last = store.nearest_base(name, |entry| time(&entry.name()).is_some())?;
+        let made = |entry: &Entry| Made { name: entry.name(), id: entry.id };
         let address = store.find(name)?.entry.address;
         let (mut found, mut from) = (Vec::new(), Some((0, 0)));
         while let Some(next) = from {
             let listing = store.list(next, 1024)?;
             for object in listing.objects {
-                let full = object.entry.name();
-                let made = full.strip_prefix(name).and_then(|rest| moment(rest.strip_prefix('@')?));
-                if let Some(made) = made
+                if let Some(time) = time(&object.entry.name())
                     && object.entry.has(FLAG_BASE)
                     && object.entry.address == address
                 {
-                    found.push((made, full));
+                    found.push((time, made(&object.entry)));
                 }
             }
             from = listing.next;
         }
-        Ok(found)
+        Ok((found, last.map(|last| made(&last.entry))))
     }
 
     /// Destroys the [surplus](Pool::surplus) snapshots of an object, and merges their pages;
@@ -200,8 +216,8 @@ impl Pool {
     /// [`collect`](Pool::collect): earlier removals stay.
     pub fn thin(&self, name: &str, keep: &Keep, key: &[u8]) -> Result<Vec<String>> {
         let mut gone = Vec::new();
-        for snapshot in self.surplus(name, keep)? {
-            let destroyed = self.inner.store.destroy(&snapshot, Key(key));
+        for Made { name: snapshot, id } in self.unkept(name, keep)? {
+            let destroyed = self.inner.store.destroy_id(&snapshot, &id, Key(key));
             match destroyed {
                 Err(StoreError::Held { .. } | StoreError::NotFound) => {}
                 destroyed => {
@@ -234,7 +250,7 @@ mod tests {
 
     fn left(policy: &str, ages: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let all: Vec<_> = ages.into_iter().map(|age| ((NOW - age, 1), age.to_string())).collect();
-        let surplus = keep(policy, NOW).surplus(all.clone());
+        let surplus = keep(policy, NOW).surplus(all.clone(), None);
         let mut left: Vec<u64> = all
             .iter()
             .filter(|(_, name)| !surplus.contains(name))
@@ -309,7 +325,7 @@ mod tests {
         for hour in 0..30 * 24 {
             let now = NOW + hour * 3600;
             all.push(((now, 1), now.to_string()));
-            let surplus = keep("24h:1h,7d:1d", now).surplus(all.clone());
+            let surplus = keep("24h:1h,7d:1d", now).surplus(all.clone(), None);
             all.retain(|(_, name)| !surplus.contains(name));
         }
         let now = NOW + (30 * 24 - 1) * 3600;
@@ -324,6 +340,6 @@ mod tests {
     #[test]
     fn snapshots_of_a_clock_that_went_wrong_are_the_newest() {
         let all = vec![((NOW + 500, 1), "later".to_owned()), ((NOW - 10, 1), "before".to_owned())];
-        assert_eq!(keep("24h:1h", NOW).surplus(all), ["before"]);
+        assert_eq!(keep("24h:1h", NOW).surplus(all, None), ["before"]);
     }
 }

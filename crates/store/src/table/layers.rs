@@ -207,6 +207,24 @@ impl TableTransaction<'_> {
         Ok(layers)
     }
 
+    /// The nearest base below the object for which `is` holds: the last one made of it.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn nearest_base(&self, object: &Located, is: impl Fn(&Entry) -> bool) -> Result<Option<Located>> {
+        let mut upper = *object;
+        for _ in 0..=MOST {
+            if !upper.entry.has(FLAG_OVERLAY) {
+                return Ok(None);
+            }
+            upper = self.base(&upper)?;
+            if is(&upper.entry) {
+                return Ok(Some(upper));
+            }
+        }
+        Err(StoreError::damaged(Part::Entry, upper.offset))
+    }
+
     /// [`layers`](Self::layers) with bitmap lines that the pool lacks: `amend(offset, bytes)`
     /// changes what was read.
     pub fn layers_with(&self, object: &Located, amend: &dyn Fn(u64, &mut [u8])) -> Result<Option<Layers>> {

@@ -1,7 +1,7 @@
 use crate::entropy::{now, random_id};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
-use crate::format::entry::{FLAG_FOREIGN, FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
+use crate::format::entry::{Entry, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -146,6 +146,18 @@ impl Store {
     /// The object of that name.
     pub fn find(&self, name: &str) -> Result<Located> {
         self.view(|table| table.find(name)?.ok_or(StoreError::NotFound))
+    }
+
+    /// The nearest base below an object for which `is` holds: the last snapshot made of it, or of
+    /// the one that it was rolled back to.
+    ///
+    /// # Errors
+    /// `NotFound`; a damaged base.
+    pub fn nearest_base(&self, name: &str, is: impl Fn(&Entry) -> bool) -> Result<Option<Located>> {
+        self.view(|table| {
+            let object = table.find(name)?.ok_or(StoreError::NotFound)?;
+            table.nearest_base(&object, &is)
+        })
     }
 
     /// The object with that ID.

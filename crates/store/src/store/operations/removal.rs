@@ -33,7 +33,15 @@ impl Store {
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`, `HeldStill`: nothing happened.
     pub fn destroy(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        self.unless_held_still(|| self.remove_named(name, key, Attached::Refused))
+        self.unless_held_still(|| self.remove_named(name, None, key, Attached::Refused))
+    }
+
+    /// As [`destroy`](Store::destroy), unless another object has the name.
+    ///
+    /// # Errors
+    /// As for [`destroy`](Store::destroy); `NotFound` if the name's object has another ID.
+    pub fn destroy_id(self: &Arc<Self>, name: &str, id: &[u8; 16], key: Key<'_>) -> Result<()> {
+        self.unless_held_still(|| self.remove_named(name, Some(id), key, Attached::Refused))
     }
 
     /// Deletes an object, attached or not: its name is free. Attached processes continue; the last
@@ -42,12 +50,21 @@ impl Store {
     /// # Errors
     /// `NotFound`, `WrongKey`: nothing happened.
     pub fn delete(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
-        self.remove_named(name, key, Attached::Hidden)
+        self.remove_named(name, None, key, Attached::Hidden)
     }
 
-    fn remove_named(self: &Arc<Self>, name: &str, key: Key<'_>, attached: Attached) -> Result<()> {
+    fn remove_named(
+        self: &Arc<Self>,
+        name: &str,
+        id: Option<&[u8; 16]>,
+        key: Key<'_>,
+        attached: Attached,
+    ) -> Result<()> {
         self.remove(attached, |table| {
             let object = table.object(name)?;
+            if id.is_some_and(|id| object.entry.id != *id) {
+                return Err(StoreError::NotFound);
+            }
             match object.opens_for_writing(key) {
                 true => Ok(object),
                 false => Err(StoreError::WrongKey),
