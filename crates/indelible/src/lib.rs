@@ -104,9 +104,9 @@ pub use object::{
 };
 pub use pool::{
     Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
-    PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
-    guard_sockets,
+    EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PageRange, PendingCommits,
+    Pool, PoolInfo, PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking,
+    VerifyKey, guard_sockets,
 };
 pub use security::{Rule, RuleKind, Rules, SecurityContext};
 pub use shared::{

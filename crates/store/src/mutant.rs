@@ -123,6 +123,8 @@ mutants! {
         BaseFreed,
         /// An object arrives from another pool before its bytes are durable.
         RevivedUnproven,
+        /// A new object of page ranges takes pages between them from its base.
+        RangeUnclaimed,
         /// Imported objects become visible one by one.
         ImportApart,
         /// Objects of a directory are renamed one by one.
