@@ -110,8 +110,8 @@ pub use pool::{
 };
 pub use security::{Rule, RuleKind, Rules, SecurityContext};
 pub use shared::{
-    Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
-    StreamWriter, Word, wait_any,
+    Consumer, Event, Exchange, ExchangeOptions, Life, Producer, Queue, QueueKind, QueueOptions, Requester,
+    Server, SharedObject, StreamReader, StreamWriter, Word, wait_any,
 };
 #[doc(hidden)]
 pub use space::FarPlace;

@@ -329,6 +329,8 @@ mutants! {
         WakeLost,
         /// Messages are acknowledged before their log is psynced.
         AcknowledgedEarly,
+        /// A server receives the request that a dead one has just completed.
+        CompletionUnmarked,
     }
 
     /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` finds
