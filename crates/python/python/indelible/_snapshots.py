@@ -48,13 +48,15 @@ class SnapshotPool(ViewingPool):
         new_key: bytes | None = None,
         read_only: bool = False,
     ) -> None:
-        """Creates an object of `size` bytes from page ranges of others, (object, first byte, end, place in the new object), as
-        their last psyncs left them, with zeros between them: all of it, or nothing.
+        """Creates an object of `size` bytes from page ranges of others, (object, first byte, end,
+        place in the new object), as their last psyncs left them, with zeros between them: all of
+        it, or nothing.
 
-        Places are multiples of 4096; a range ends with such a page, or with its object. The object has addresses of its own. Pages
-        that keep their place are shared with their source: of one source, a snapshot, or 64 KiB and more of an object that `key`
-        allows to write. Others are copied. Sources are neither sealed, on demand nor shared, and without check words. An array or
-        a dict is not made this way: its first page says what follows.
+        Places are multiples of 4096; a range ends with such a page, or with its object. The object
+        has addresses of its own. Pages that keep their place are shared with their source: of one
+        source, a snapshot, or 64 KiB and more of an object that `key` allows to write. Others are
+        copied. Sources are neither sealed, on demand nor shared, and without check words. An array
+        or a dict is not made this way: its first page says what follows.
         """
         _create_from_ranges(self, name, size, list(ranges), key, new_key, read_only)
 
