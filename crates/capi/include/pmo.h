@@ -611,6 +611,26 @@ int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
 
+/** Pages of an object or a snapshot, len bytes from from on, and their place in a new object. Both
+ * places are multiples of 4096; the range ends with a page, or with its object. */
+struct pmo_page_range {
+    const char *object;
+    uint64_t from;
+    uint64_t len;
+    uint64_t at;
+};
+
+/** Creates an object of the size in the options from count ranges of other objects, as their last
+ * psyncs left them, with zeros between them: all of it, or nothing. It has addresses of its own;
+ * bytes that are addresses keep their values. Pages that keep their place are shared with their
+ * source: of one source, a snapshot, or 64 KiB and more of an object that the key allows to write.
+ * Others are copied. The options also give keys, reach and the flags PMO_STAT_READ_ONLY,
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE and PMO_STAT_POSITION_INDEPENDENT. PMO_ERR_BAD_SIZE: a range
+ * is not as above, meets another one, or does not fit. Sources are neither sealed, on demand nor
+ * shared, and without check words. */
+int pmo_create_from_ranges(pmo_pool *pool, const char *name, const struct pmo_page_range *ranges, size_t count,
+                           const void *key, size_t key_len, const struct pmo_create_options *options);
+
 /** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, its pointers change
  * accordingly, and a process can attach both. It must be a heap whose roots are described with all
  * that they lead to (struct pmo_type), PMO_STAT_POSITION_INDEPENDENT, or never psynced; else

@@ -460,6 +460,12 @@ public:
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
     }
+    // Creates an object from page ranges of others (pmo_create_from_ranges).
+    void create_from_ranges(const char *name, const std::vector<struct ::pmo_page_range> &ranges,
+                            const pmo_create_options &options, std::string_view key = {})
+    {
+        detail::check(pmo_create_from_ranges(handle_, name, ranges.data(), ranges.size(), key.data(), key.size(), &options));
+    }
     // Copies an object or a snapshot to another pool; with rebase at other addresses, maybe to this
     // one (pmo_copy_to).
     void copy_to(const char *name, pool &other, const char *copy, bool rebase = false, std::string_view key = {})

@@ -1,8 +1,8 @@
 use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::objects::{CreateOptions, READ_ONLY, VOLATILE};
-use indelible::{AttachOptions, BadKeep, Keep, raw};
+use crate::objects::{CreateOptions, POSITION_INDEPENDENT, READ_ONLY, SPARSE, VOLATILE};
+use indelible::{AttachOptions, BadKeep, Keep, PageRange, raw};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -77,6 +77,47 @@ pub unsafe extern "C" fn pmo_create_from(
             with = unsafe { options.read(READ_ONLY | VOLATILE) }?;
         }
         Ok(pool(handle)?.create_from(name, copy, key, &with)?)
+    })
+}
+
+/// `struct pmo_page_range`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct PageRangeOf {
+    pub object: *const c_char,
+    pub from: u64,
+    pub len: u64,
+    pub at: u64,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create_from_ranges(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    ranges: *const PageRangeOf,
+    count: usize,
+    key: *const c_void,
+    key_len: usize,
+    options: *const CreateOptions,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let ranges = unsafe { array(ranges, count, "list of ranges") }?;
+        let range = |of: &PageRangeOf| {
+            let end = of.from.checked_add(of.len);
+            let end = end.ok_or_else(|| Failure::argument("a range ends beyond 2^64 bytes"))?;
+            // SAFETY: the caller's promise.
+            let object = unsafe { text(of.object, "name of the object of a range") }?;
+            Ok(PageRange { object, bytes: of.from..end, at: of.at })
+        };
+        let ranges = ranges.iter().map(range).collect::<Result<Vec<_>, Failure>>()?;
+        // SAFETY: the caller's promise.
+        let options = unsafe { borrow(options, "struct of options") }?;
+        // SAFETY: the caller's promise.
+        let with = unsafe { options.read(READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT) }?;
+        Ok(pool(handle)?.create_from_ranges(name, &ranges, key, &with)?)
     })
 }
 

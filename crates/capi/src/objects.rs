@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
 
 pub(crate) const READ_ONLY: c_uint = 1;
-const SPARSE: c_uint = 2;
+pub(crate) const SPARSE: c_uint = 2;
 const NEEDS_RECOVERY: c_uint = 4;
 const READ_KEY: c_uint = 8;
 const WRITE_KEY: c_uint = 16;
@@ -21,7 +21,7 @@ const SHARES: c_uint = 64;
 pub(crate) const VOLATILE: c_uint = 128;
 const GONE: c_uint = 256;
 const SEALED: c_uint = 512;
-const POSITION_INDEPENDENT: c_uint = 1024;
+pub(crate) const POSITION_INDEPENDENT: c_uint = 1024;
 const ECC: c_uint = 2048;
 const BY_CONTENT: c_uint = 4096;
 const READABLE_OUTSIDE: c_uint = 8192;

@@ -104,14 +104,14 @@ pub use object::{
 };
 pub use pool::{
     Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
-    PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
-    guard_sockets,
+    EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PageRange, PendingCommits,
+    Pool, PoolInfo, PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking,
+    VerifyKey, guard_sockets,
 };
 pub use security::{Rule, RuleKind, Rules, SecurityContext};
 pub use shared::{
-    Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
-    StreamWriter, Word, wait_any,
+    Consumer, Event, Exchange, ExchangeOptions, Life, Producer, Queue, QueueKind, QueueOptions, Requester,
+    Server, SharedObject, StreamReader, StreamWriter, Word, wait_any,
 };
 #[doc(hidden)]
 pub use space::FarPlace;

@@ -57,6 +57,7 @@ mod many_snapshots;
 mod on_demand;
 mod on_demand_answers;
 mod pool_growth;
+mod ranges;
 mod raw_heap;
 mod readable;
 mod rebase;

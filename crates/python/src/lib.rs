@@ -29,6 +29,7 @@ mod pool_calls;
 mod process;
 mod progress;
 mod psync;
+mod ranges;
 mod rights;
 mod seal_key;
 mod sealed;
@@ -65,6 +66,8 @@ mod _indelible {
     use super::pool_calls::{_adopt, _psync_kept};
     #[pymodule_export]
     use super::psync::psync_all;
+    #[pymodule_export]
+    use super::ranges::_create_from_ranges;
     #[pymodule_export]
     use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]

@@ -234,6 +234,33 @@ def test_what_is_refused_leaves_everything_as_it_was(open_pool: Open) -> None:
             call()
 
 
+def test_an_object_is_made_of_page_ranges(open_pool: Open) -> None:
+    pool = open_pool()
+    for name, byte in (("a", b"a"), ("b", b"b")):
+        pool.create(name, MIB)
+        with pool.attach(name) as source:
+            with memoryview(source) as memory:
+                memory[:] = byte * MIB
+            source.psync()
+    pool.create_from_ranges("n", MIB + 5000, [("a", 0, MIB - 8192, 0), ("b", 4096, 8192, MIB)])
+    stat = pool.stat("n")
+    assert stat.size == MIB + 5000 and stat.shares and pool.stat("a").shares and not pool.stat("b").shares
+    with pool.attach("n", "r") as n, memoryview(n) as memory:
+        found = bytes(memory)
+    assert found == b"a" * (MIB - 8192) + bytes(8192) + b"b" * 4096 + bytes(904)
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (("a", 1, 4097, 0), indelible.BadSize, "multiples of a page"),
+        (("a", 0, 2 * MIB, 0), indelible.BadSize, "ends before"),
+        (("none", 0, 4096, 0), indelible.NotFound, '"none"'),
+    ]
+    for of, error, text in wrong:
+        with pytest.raises(error, match=text):
+            pool.create_from_ranges("x", MIB, [of])
+    with pytest.raises(OverflowError):
+        pool.create_from_ranges("x", MIB, [("a", -1, 4096, 0)])
+    assert "x" not in pool
+
+
 def test_a_full_pool_makes_no_snapshot_and_loses_nothing(tmp_path: Path) -> None:
     pool = indelible.open(tmp_path / "p.pmo", 16 * MIB)
     w = pool.array("w", MIB)

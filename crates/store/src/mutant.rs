@@ -123,6 +123,8 @@ mutants! {
         BaseFreed,
         /// An object arrives from another pool before its bytes are durable.
         RevivedUnproven,
+        /// A new object of page ranges takes pages between them from its base.
+        RangeUnclaimed,
         /// Imported objects become visible one by one.
         ImportApart,
         /// Objects of a directory are renamed one by one.
@@ -327,6 +329,8 @@ mutants! {
         WakeLost,
         /// Messages are acknowledged before their log is psynced.
         AcknowledgedEarly,
+        /// A server receives the request that a dead one has just completed.
+        CompletionUnmarked,
     }
 
     /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` finds

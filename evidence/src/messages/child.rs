@@ -1,3 +1,4 @@
+use super::exchange::Side;
 use anyhow::{Result, ensure};
 use clap::Args;
 use indelible::{Pool, PoolOptions, QueueOptions};
@@ -20,14 +21,18 @@ pub(crate) struct Child {
     /// For a producer: the place for the number of its acknowledged messages
     #[arg(long)]
     place: Option<usize>,
+    /// For a process of an exchange
+    #[arg(long, value_enum)]
+    side: Option<Side>,
 }
 
 impl Child {
     pub(crate) fn run(&self) -> Result<()> {
         let pool = PoolOptions::new().wait(Duration::from_secs(60)).open(&self.pool)?;
-        match self.place {
-            Some(place) => produce(&pool, place),
-            None => collect(&pool),
+        match (self.place, self.side) {
+            (_, Some(side)) => side.run(&pool),
+            (Some(place), None) => produce(&pool, place),
+            (None, None) => collect(&pool),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Messages under kills: producers send numbered messages through a queue, a collector logs and
 //! acknowledges them. The log has every acknowledged message once, in its producer's order, without
-//! a gap.
+//! a gap. Then [requests and completions](exchange).
 
 mod child;
+mod exchange;
 
 pub(crate) use child::Child;
 
 use anyhow::{Context, Result, bail};
 use child::{ACKNOWLEDGED, LOG, QUEUE, how};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use exchange::Side;
 use indelible::{Class, CreateOptions, Pool};
 use indelible_record::{Mode, Record, add};
 use std::collections::BTreeMap;
@@ -38,9 +40,12 @@ enum Victims {
     Producers,
     Collectors,
     Both,
+    /// The two of an exchange.
+    Exchange,
 }
 
-const ROUNDS: [Victims; 4] = [Victims::Producers, Victims::Producers, Victims::Collectors, Victims::Both];
+const ROUNDS: [Victims; 5] =
+    [Victims::Producers, Victims::Producers, Victims::Collectors, Victims::Exchange, Victims::Both];
 
 impl Messages {
     pub(crate) fn run(&self) -> Result<()> {
@@ -120,6 +125,13 @@ fn start(path: &Path, place: Option<usize>) -> Result<std::process::Child> {
     Ok(command.spawn()?)
 }
 
+fn start_as(path: &Path, side: Side) -> Result<std::process::Child> {
+    let side = side.to_possible_value().context("each side has a name")?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("messages-child").arg(path).args(["--side", side.get_name()]);
+    Ok(command.spawn()?)
+}
+
 fn kill_and_judge(
     victims: Victims,
     kills: u64,
@@ -129,6 +141,9 @@ fn kill_and_judge(
     let folder = tempfile::Builder::new().prefix("indelible-messages-").tempdir_in("/var/tmp")?;
     let path = folder.path().join("pool.pmo");
     let pool = Pool::format(&path, 4 << 30)?;
+    if matches!(victims, Victims::Exchange) {
+        return exchange::kill_and_judge(&path, kills, rng, counts);
+    }
     let acknowledged = 8 * (PRODUCERS as u64 + kills);
     for (name, size) in [(QUEUE, how().bytes()? as u64), (ACKNOWLEDGED, acknowledged)] {
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
@@ -142,7 +157,7 @@ fn kill_and_judge(
         let collector = match victims {
             Victims::Producers => false,
             Victims::Collectors => true,
-            Victims::Both => rng.bool(),
+            Victims::Both | Victims::Exchange => rng.bool(),
         };
         if collector {
             crew.collector.kill()?;

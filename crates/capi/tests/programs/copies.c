@@ -78,6 +78,48 @@ static void kept(pmo_pool *pool)
     CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
 }
 
+/* Objects of page ranges of others. */
+static void parts(pmo_pool *pool)
+{
+    enum { SIZE = 1 << 20 };
+    struct pmo_stat stat;
+    struct pmo_create_options options = {.size = SIZE + 5000};
+    char *bytes;
+    for (int nth = 0; nth < 2; nth++) {
+        const char *name = nth ? "second" : "first";
+        CHECK(pmo_create(pool, name, SIZE) == 0 && (bytes = pmo_attach(pool, name, PMO_WRITE, NULL, 0)) != NULL);
+        memset(bytes, 1 + nth, SIZE);
+        CHECK(pmo_psync(bytes) == 0 && pmo_detach(bytes) == 0);
+    }
+    struct pmo_page_range ranges[] = {{"first", 0, SIZE - 8192, 0}, {"second", 4096, 4096, SIZE}};
+    CHECK(pmo_create_from_ranges(pool, "parts", ranges, 2, NULL, 0, &options) == 0);
+    CHECK(pmo_stat(pool, "parts", &stat) == 0 && stat.size == SIZE + 5000 && (stat.flags & PMO_STAT_SHARES));
+    CHECK((bytes = pmo_attach(pool, "parts", PMO_WRITE, NULL, 0)) != NULL);
+    CHECK(bytes[0] == 1 && bytes[SIZE - 8193] == 1 && bytes[SIZE - 8192] == 0 && bytes[SIZE - 1] == 0);
+    CHECK(bytes[SIZE] == 2 && bytes[SIZE + 4095] == 2 && bytes[SIZE + 4096] == 0);
+    bytes[0] = 3;
+    CHECK(pmo_psync(bytes) == 0 && pmo_detach(bytes) == 0 && (load(pool, "first") & 0xff) == 1);
+    CHECK(pmo_create_from_ranges(pool, "zeros", NULL, 0, NULL, 0, &options) == 0 && load(pool, "zeros") == 0);
+
+    ranges[1].at = 4096;
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_BAD_SIZE, "\"second\"");
+    ranges[1].at = 1;
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_BAD_SIZE, "multiples of a page");
+    ranges[1].len = UINT64_MAX;
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "2^64");
+    ranges[1].object = NULL;
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "object of a range is NULL");
+    FAILS(pmo_create_from_ranges(pool, "n", NULL, 1, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "list of ranges is NULL");
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 1, NULL, 0, NULL) == -1, PMO_ERR_ARGUMENT, "options is NULL");
+    FAILS(pmo_create_from_ranges(pool, "parts", ranges, 1, NULL, 0, &options) == -1, PMO_ERR_EXISTS, "\"parts\"");
+    ranges[0].object = "none";
+    FAILS(pmo_create_from_ranges(pool, "n", ranges, 1, NULL, 0, &options) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    const char *made[] = {"first", "second", "parts", "zeros"};
+    for (int i = 0; i < 4; i++)
+        CHECK(pmo_destroy(pool, made[i], NULL, 0) == 0);
+    CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
+}
+
 static void run(uint64_t first, uint64_t count, void *context)
 {
     uint64_t *runs = context;
@@ -486,6 +528,7 @@ int main(int argc, char **argv)
     kept(pool);
     arguments(pool, argv[1]);
     keys(pool);
+    parts(pool);
     back(pool);
     ends(pool);
     full(argv[1]);

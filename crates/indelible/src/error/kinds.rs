@@ -16,7 +16,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         }
         StoreError::Failed(_) | StoreError::NotApplied(_) => ErrorKind::Io,
         StoreError::NoSpace => ErrorKind::NoSpace,
-        StoreError::LaneRefused { cause, .. } => store_kind(cause),
+        StoreError::LaneRefused { cause, .. } | StoreError::Part { cause, .. } => store_kind(cause),
         StoreError::NotAPool => ErrorKind::NotAPool,
         StoreError::Version { .. }
         | StoreError::Features { .. }
@@ -24,9 +24,10 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         | StoreError::ObjectFeature { .. }
         | StoreError::SectionKind { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,
-        StoreError::BadLength { .. } | StoreError::Length(_) | StoreError::BadSize { .. } => {
-            ErrorKind::BadSize
-        }
+        StoreError::BadLength { .. }
+        | StoreError::Length(_)
+        | StoreError::BadSize { .. }
+        | StoreError::BadRange { .. } => ErrorKind::BadSize,
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
         StoreError::NoRoom { .. } | StoreError::TooManyAtOnce { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,

@@ -35,6 +35,8 @@ pub(crate) enum SharedError {
     TooLong { len: usize, most: usize },
     #[error("a message of {len} bytes is no value of {needed}")]
     OtherType { len: usize, needed: usize },
+    #[error("it has no request {number} that is to be completed")]
+    NoRequest { number: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +65,10 @@ impl QueueMisfit {
 }
 
 impl SharedError {
+    pub(crate) fn no_room(offset: usize, needed: usize, left: usize) -> Self {
+        SharedError::NoQueue { offset, why: QueueMisfit::Room { needed, left } }
+    }
+
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             SharedError::Backing(error) => super::kinds::backing_kind(error),
@@ -76,6 +82,7 @@ impl SharedError {
             SharedError::NotAQueue { .. } | SharedError::OtherQueue { .. } => ErrorKind::RootType,
             SharedError::Damaged { .. } => ErrorKind::Damaged,
             SharedError::Taken { .. } => ErrorKind::Held,
+            SharedError::NoRequest { .. } => ErrorKind::NotFound,
         }
     }
 
@@ -108,6 +115,7 @@ impl SharedError {
             SharedError::OtherQueue { .. } => "open it with the options that it was made with",
             SharedError::Taken { .. } => "wait until that one has ended",
             SharedError::TooLong { .. } => "send it in parts, or make a queue of longer messages",
+            SharedError::NoRequest { .. } => "give the number of a request, which has one completion",
             SharedError::OtherType { .. } => "receive messages as the type that they are sent as",
         })
     }

@@ -1,10 +1,12 @@
 use super::{CreateOptions, Pool};
 use crate::error::{Cause, Error, Result, TransactionError};
+use indelible_store::error::SealError;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::FLAG_ECC;
 pub use indelible_store::store::Difference;
-use indelible_store::store::SnapshotOf;
+use indelible_store::store::{RangeOf, SnapshotOf};
 use indelible_store::table::Key;
+use std::ops::Range;
 
 impl Pool {
     /// Creates an object `copy` with the last psynced contents, size and addresses of `name`, in
@@ -43,6 +45,70 @@ impl Pool {
         let made = || Ok(inner.store.create_from(name, Key(key), copy, &options.as_store())?);
         let result = inner.alive().and_then(|()| self.with_room(|| inner.patiently(made)));
         self.about("copy", name, result.map(drop))
+    }
+
+    /// Creates an object `name` of page ranges of other objects, at given places, with zeros
+    /// between them: all of it, or nothing. It has addresses of its own; bytes that are addresses
+    /// keep their values.
+    ///
+    /// Pages that keep their place are shared with their source until one of the two changes them,
+    /// if the source is a snapshot, or if they are 64 KiB and more and `key` allows to write it; of
+    /// one source, the one with the most. Other pages are copied, also beside a writer. A range is
+    /// of the last psync; each source is seen at a moment of its own.
+    ///
+    /// ```
+    /// use indelible::{CreateOptions, PageRange, Pool};
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// for (name, byte) in [("head", b'h'), ("body", b'b')] {
+    ///     let mut object = pool.create_attached(name, 20_000)?;
+    ///     object.as_mut_slice().fill(byte);
+    ///     object.psync()?;
+    ///     object.detach()?;
+    /// }
+    /// let of = [
+    ///     PageRange { object: "head", bytes: 0..4096, at: 0 },
+    ///     PageRange { object: "body", bytes: 12288..20_000, at: 8192 },
+    /// ];
+    /// pool.create_from_ranges("page", &of, b"", &CreateOptions::new(16384))?;
+    /// let page = pool.attach_read("page")?;
+    /// assert_eq!([0, 4096, 8192, 15_903, 15_904].map(|at| page.as_slice()[at]), [b'h', 0, b'b', b'b', 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `BadSize`: a range is empty, does not begin with a page, ends neither with one nor with its
+    /// object, or meets another, or the end of the new object. `Sealed` and `ClassMismatch` of
+    /// sealed objects, of sources that are on demand, shared or have check words, and of options
+    /// for another class than psync. `NotFound`, `WrongKey`, `Exists`, `NoRoom`, `NoSpace`,
+    /// `NoAddresses`. Nothing happened.
+    pub fn create_from_ranges(
+        &self,
+        name: &str,
+        of: &[PageRange<'_>],
+        key: &[u8],
+        options: &CreateOptions,
+    ) -> Result<()> {
+        let inner = &self.inner;
+        let ranges = of.iter().map(|range| {
+            let PageRange { object, bytes, at } = range;
+            RangeOf { object, key: Key(key), bytes: bytes.clone(), at: *at }
+        });
+        let ranges: Vec<RangeOf<'_>> = ranges.collect();
+        let possible = inner.alive().and_then(|()| match options.first_seal_key() {
+            Some(_) => {
+                let instead = "create it empty, and store the bytes";
+                Err(StoreError::from(SealError::Refused { what: "pages of other objects", instead }).into())
+            }
+            None => Ok(()),
+        });
+        let made = || Ok(inner.store.create_from_ranges(name, &ranges, &options.as_store())?);
+        let result = possible.and_then(|()| self.with_room(|| inner.patiently(made)));
+        self.about("create", name, result.map(drop))
     }
 
     /// Keeps the last psynced contents of `name` under another name, read-only, in constant time.
@@ -199,6 +265,17 @@ impl Pool {
         });
         result.map_err(|cause| Error::new("collect what is unused in", cause).pool(&inner.path))
     }
+}
+
+/// Bytes that an object of [`Pool::create_from_ranges`] begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRange<'a> {
+    /// Name of an object or a snapshot.
+    pub object: &'a str,
+    /// Its whole pages of 4096 bytes, or up to its end.
+    pub bytes: Range<u64>,
+    /// Their place in the new object, a multiple of 4096.
+    pub at: u64,
 }
 
 /// Work done by [`Pool::collect`].

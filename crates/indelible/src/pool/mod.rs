@@ -32,7 +32,7 @@ mod windows;
 pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
 pub use content::ByContent;
-pub use copies::{Collected, Difference};
+pub use copies::{Collected, Difference, PageRange};
 pub use create_options::CreateOptions;
 pub(crate) use guard::Guards;
 pub use guard::guard_sockets;

@@ -21,6 +21,8 @@ pub struct Consumer {
     next: u64,
     tail: Seen,
     buffer: Vec<u8>,
+    /// Completed requests are no damage.
+    completes: bool,
 }
 
 impl Queue {
@@ -39,7 +41,7 @@ impl Consumer {
         queue.take_part(Role::Consumer, "consumer")?;
         let head = queue.slots().head.load(Ordering::Acquire);
         let (queue, tail, buffer) = (queue.clone(), Seen::default(), Vec::new());
-        let mut consumer = Consumer { queue, head, next: head, tail, buffer };
+        let mut consumer = Consumer { queue, head, next: head, tail, buffer, completes: false };
         consumer.go_on()?;
         Ok(consumer)
     }
@@ -99,8 +101,9 @@ impl Consumer {
     /// # Errors
     /// As for [`receive`](Self::receive).
     pub fn look(&mut self, message: &mut Vec<u8>, timeout: Option<Duration>) -> Result<Option<u64>> {
-        let Consumer { queue, head, next, tail, .. } = self;
-        let found = queue.until(queue.filled(), timeout, || look(queue, (*head, next, tail), message));
+        let Consumer { queue, head, next, tail, completes, .. } = self;
+        let found =
+            queue.until(queue.filled(), timeout, || look(queue, (*head, next, tail), *completes, message));
         found.map_err(|cause| self.error(cause))
     }
 
@@ -125,6 +128,35 @@ impl Consumer {
         self.queue.memory.check().map_err(|cause| self.error(cause))
     }
 
+    pub(super) fn skip_completed(&mut self) {
+        self.completes = true;
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        self.head
+    }
+
+    pub(super) fn has_read(&self, number: u64) -> bool {
+        (self.head..self.next).contains(&number)
+    }
+
+    /// Takes out the first requests, as far as they are completed.
+    pub(super) fn release_completed(&mut self) -> Result<(), Cause> {
+        let slots = self.queue.slots();
+        // A slot behind the tail has the mark of its last lap.
+        let tail = slots.tail.load(Ordering::Acquire);
+        let ahead = tail.wrapping_sub(self.head).min(slots.states.len() as u64);
+        let first = (0..ahead).find(|ahead| !slots.is_completed(self.head.wrapping_add(*ahead)));
+        let completed = first.unwrap_or(ahead);
+        if completed > 0 {
+            self.head = self.head.wrapping_add(completed);
+            self.next = self.next.max(self.head);
+            slots.head.store(self.head, Ordering::Release);
+            Queue::ring(self.queue.taken());
+        }
+        self.queue.memory.check()
+    }
+
     /// The queue.
     #[must_use]
     pub fn queue(&self) -> &Queue {
@@ -139,6 +171,7 @@ impl Consumer {
 fn look(
     queue: &Queue,
     (head, next, tail): (u64, &mut u64, &mut Seen),
+    completes: bool,
     message: &mut Vec<u8>,
 ) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
@@ -151,6 +184,10 @@ fn look(
         let len = match front {
             Front::Ready(len) => len,
             Front::Empty | Front::Writing(..) => return queue.memory.check().map(|()| None),
+            Front::Passed if completes => {
+                *next = number.wrapping_add(1);
+                continue;
+            }
             Front::Passed | Front::Damaged => {
                 queue.memory.check()?;
                 return Err(queue.damaged("the word of a slot, or of the tail, cannot be"));

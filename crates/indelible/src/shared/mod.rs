@@ -18,6 +18,7 @@
 
 mod consumer;
 mod event;
+mod exchange;
 mod layout;
 mod life;
 mod memory;
@@ -31,6 +32,7 @@ mod word;
 
 pub use consumer::Consumer;
 pub use event::Event;
+pub use exchange::{Exchange, ExchangeOptions, Requester, Server};
 pub use layout::{QueueKind, QueueOptions};
 pub use life::Life;
 pub use object::SharedObject;

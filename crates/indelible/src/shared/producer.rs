@@ -92,6 +92,11 @@ impl Producer {
         Ok(taken.is_some())
     }
 
+    /// With one producer.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// The queue.
     #[must_use]
     pub fn queue(&self) -> &Queue {

@@ -6,7 +6,8 @@
 //! its own number; then any thread may advance the tail. If the producer dies, the consumer finds
 //! its number and skips the slot.
 //!
-//! *One producer.* The tail moves after the message is stored; a slot's word is the length.
+//! *One producer.* The tail moves after the message is stored; a slot's word is the length, with a
+//! mark once a request in it is completed.
 //!
 //! Any words are safe: each call ends, and returns existing slots only.
 
@@ -16,6 +17,7 @@ const FREE: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
 const LAPS: u64 = 1 << 30;
+const COMPLETED: u64 = 1 << 63;
 const ATTEMPTS: usize = 1 << 16;
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;
 
@@ -50,7 +52,7 @@ pub(crate) enum Front {
     Empty,
     Ready(u32),
     Writing(u32, u64),
-    /// A consumer that died had freed it.
+    /// A consumer that died had freed it; or it is completed.
     Passed,
     Damaged,
 }
@@ -155,11 +157,21 @@ impl Slots<'_> {
         }
         match tail.0.wrapping_sub(head) {
             0 => Front::Empty,
-            used if used <= slots => {
-                Front::Ready(u32::try_from(self.state(head).load(Ordering::Relaxed)).unwrap_or(u32::MAX))
-            }
+            used if used <= slots => match self.state(head).load(Ordering::Relaxed) {
+                state if state & COMPLETED != 0 => Front::Passed,
+                state => Front::Ready(u32::try_from(state).unwrap_or(u32::MAX)),
+            },
             _ => Front::Damaged,
         }
+    }
+
+    /// By the consumer of a queue with one producer, of a number between head and tail.
+    pub(crate) fn complete(&self, number: u64) {
+        self.state(number).fetch_or(COMPLETED, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_completed(&self, number: u64) -> bool {
+        self.state(number).load(Ordering::Acquire) & COMPLETED != 0
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::graph::{Node, another, list, made, values, walked};
 use crate::support::{Ground, World, everywhere};
-use indelible::{ErrorKind, Far, FarEntry, FarTarget, Heap, Rights, Space, Tracking};
+use indelible::{CreateOptions, ErrorKind, Far, FarEntry, FarTarget, Heap, Rights, Space, Tracking};
 
 fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
@@ -309,4 +309,25 @@ fn rings_of_pointers_end() {
     assert_eq!(space.compact(&ids[0]).unwrap().removed, 0);
     let mut heap = space.remove(&ids[0]).unwrap();
     assert_eq!((heap.audit().unwrap().leaks, heap.check()), (vec![], vec![]));
+}
+
+#[test]
+fn an_object_of_one_value_stays_small() {
+    let world = world();
+    let pool = world.format();
+    let mut space = Space::new();
+    space.add(&pool);
+    let ids = ["small", "other"].map(|name| {
+        let how = CreateOptions::new(32 << 10).position_independent(true);
+        pool.create_with(name, &how).unwrap();
+        space.attach(&pool, name).unwrap()
+    });
+    let node = space.create(&ids[1], Node::new(7, Far::null())).unwrap();
+    let next = space.far(&ids[0], &ids[1], node, Rights::READ).unwrap();
+    let first = space.create(&ids[0], Node::new(5, next)).unwrap();
+    space.root_or_insert(&ids[0], "first", first).unwrap();
+    space.psync_all().unwrap();
+    for name in ["small", "other"] {
+        assert_eq!(pool.stat(name).unwrap().size, 32 << 10, "{name}");
+    }
 }

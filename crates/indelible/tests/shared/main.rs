@@ -12,6 +12,7 @@ mod watches;
 mod class;
 mod cut;
 mod deaths;
+mod exchange;
 mod hostile;
 mod log;
 mod mutants;

@@ -9,4 +9,6 @@ crate::watches! {
         queue::a_message_that_is_taken_wakes_producers;
     AcknowledgedEarly: log::a_psync_that_fails_acknowledges_nothing,
         log::a_psync_that_meets_a_failing_medium_acknowledges_nothing;
+    CompletionUnmarked: exchange::a_request_whose_server_died_behind_its_completion_is_completed_once,
+        exchange::an_exchange_that_dead_servers_filled_goes_on;
 }

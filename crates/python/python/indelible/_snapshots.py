@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import overload
 
 from . import _backups
 from ._backups import Backup
-from ._indelible import Pool
+from ._indelible import Pool, _create_from_ranges
 from ._progress import Progress, told
 from ._table import Collected, Difference, Tie
 from ._viewing import ViewingPool
@@ -37,6 +37,28 @@ class SnapshotPool(ViewingPool):
         pairs = [(names, snapshot or "")] if isinstance(names, str) else list(names.items())
         if pairs:
             self._snapshot(pairs, key)
+
+    def create_from_ranges(
+        self,
+        name: str,
+        size: int,
+        ranges: Iterable[tuple[str, int, int, int]],
+        *,
+        key: bytes | None = None,
+        new_key: bytes | None = None,
+        read_only: bool = False,
+    ) -> None:
+        """Creates an object of `size` bytes from page ranges of others, (object, first byte, end,
+        place in the new object), as their last psyncs left them, with zeros between them: all of
+        it, or nothing.
+
+        Places are multiples of 4096; a range ends with such a page, or with its object. The object
+        has addresses of its own. Pages that keep their place are shared with their source: of one
+        source, a snapshot, or 64 KiB and more of an object that `key` allows to write. Others are
+        copied. Sources are neither sealed, on demand nor shared, and without check words. An array
+        or a dict is not made this way: its first page says what follows.
+        """
+        _create_from_ranges(self, name, size, list(ranges), key, new_key, read_only)
 
     def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
         """Compares the last psynced states of two objects or snapshots: which pages differ. Shared

@@ -108,6 +108,21 @@ pub enum StoreError {
     BadLabel { len: usize },
     #[error("{size} bytes are not a usable size: {why}")]
     BadSize { size: u64, why: &'static str },
+    #[error("{of:?}, of which it was to get pages: {cause}")]
+    Part {
+        /// An object, as the caller named it.
+        of: String,
+        cause: Box<StoreError>,
+    },
+    #[error("{len} bytes of {of:?} from {from} on cannot become its bytes from {at} on: {why}")]
+    BadRange {
+        /// An object, as the caller named it.
+        of: String,
+        from: u64,
+        len: u64,
+        at: u64,
+        why: &'static str,
+    },
     #[error("the key does not match")]
     WrongKey,
     #[error("that one is to outlive it already, directly or through others: neither could ever go")]

@@ -30,7 +30,7 @@ pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
     Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listed, Listing, Logged,
-    Revived, SnapshotOf, Status, StoreInfo, Unpublished, Wanted, Window, content_id, likely_use,
+    RangeOf, Revived, SnapshotOf, Status, StoreInfo, Unpublished, Wanted, Window, content_id, likely_use,
 };
 pub use pool::{Identity, Store, SuperblockSlot};
 pub use repair::{RepairAction, RepairOptions};

@@ -149,6 +149,15 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
+    /// Lets a new, cleared object take its first `pages` pages from `base`, but for those that the
+    /// caller marks as its own.
+    pub fn rest_in_part(&mut self, object: &mut Located, base: &mut Located, pages: u64) -> Result<()> {
+        let kept = object.entry.primary.get();
+        self.rest_in(object, base, Some(kept))?;
+        self.narrow(object, pages)?;
+        self.put_entry(object)
+    }
+
     /// Takes only the first `pages` pages from the base.
     pub fn narrow(&mut self, object: &mut Located, pages: u64) -> Result<()> {
         if object.entry.based.get() <= pages || !object.entry.has(FLAG_OVERLAY) {

@@ -36,6 +36,17 @@ pub struct Located {
     pub line: Progress,
 }
 
+/// When a name leads to a new object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// At once.
+    ByName,
+    /// Once it is whole.
+    Later,
+    /// It has no addresses.
+    Never,
+}
+
 /// A part of a listing.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -168,7 +179,19 @@ impl TableTransaction<'_> {
     /// Adds an object. The caller zeroes its extent.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         self.expect_free(name)?;
-        self.add(name, id, now, how, (false, None))
+        self.add(name, id, now, how, (Seen::ByName, None))
+    }
+
+    /// [`create`](Self::create) of a hidden object, to be [revealed](Self::reveal).
+    pub fn create_unfinished(
+        &mut self,
+        name: &str,
+        id: [u8; 16],
+        now: u64,
+        how: &CreateOptions<'_>,
+    ) -> Result<Located> {
+        self.expect_free(name)?;
+        self.add(name, id, now, how, (Seen::Later, None))
     }
 
     pub(super) fn expect_free(&self, name: &str) -> Result<()> {
@@ -185,7 +208,7 @@ impl TableTransaction<'_> {
         how: &CreateOptions<'_>,
     ) -> Result<Located> {
         check_name(name)?;
-        self.add(name, id, now, how, (true, None))
+        self.add(name, id, now, how, (Seen::Never, None))
     }
 
     pub(super) fn add(
@@ -194,7 +217,7 @@ impl TableTransaction<'_> {
         id: [u8; 16],
         now: u64,
         how: &CreateOptions<'_>,
-        (hidden, sealed): (bool, Option<Shape>),
+        (seen, sealed): (Seen, Option<Shape>),
     ) -> Result<Located> {
         if how.size == 0 {
             return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
@@ -206,8 +229,7 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
-        // Hidden only until whole.
-        let placed = !hidden || sealed.is_some();
+        let placed = seen != Seen::Never;
         let (address, reserved) =
             if placed { self.take_addresses(pages * PAGE, how)? } else { (0, pages * PAGE) };
         let mut entry = Entry::new_zeroed();
@@ -216,7 +238,7 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
-        entry.set(entry::FLAG_HIDDEN, hidden);
+        entry.set(entry::FLAG_HIDDEN, seen != Seen::ByName);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
         entry.set(entry::FLAG_ECC, how.ecc);
         entry.hold_in(how.volatile);

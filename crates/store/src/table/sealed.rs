@@ -1,3 +1,4 @@
+use super::objects::Seen;
 use super::{CreateOptions, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SEALED;
@@ -19,7 +20,7 @@ impl TableTransaction<'_> {
         self.expect_free(name)?;
         let why = "a sealed object has from 1 byte to 64 TiB";
         let shape = Shape::of(pages_for(how.size)).ok_or(StoreError::BadSize { size: how.size, why })?;
-        self.add(name, id, now, how, (true, Some(shape)))
+        self.add(name, id, now, how, (Seen::Later, Some(shape)))
     }
 
     /// The unverified seal ID of an unchanging object, shared with its snapshots and copies;

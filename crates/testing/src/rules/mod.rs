@@ -27,6 +27,7 @@ mod looking;
 mod lost;
 mod moved;
 mod on_demand;
+mod ranges;
 mod reading;
 mod recovery;
 mod removal;
@@ -137,6 +138,8 @@ rule_tests! {
     bases::a_copy_is_there_with_its_progress => BaseUnproven;
     bases::a_rollback_is_whole_after_a_power_cut => BaseUnproven | BitmapGivenUp;
     bases::whoever_rolls_back_may_die => BitmapGivenUp;
+    ranges::an_object_of_ranges_is_whole_after_a_power_cut => RangeUnclaimed | RevivedUnproven;
+    ranges::an_object_of_ranges_is_whole_wherever_its_maker_dies => RangeUnclaimed;
     moved::an_object_that_has_come_is_whole_after_a_power_cut => RevivedUnproven;
     moved::an_object_is_in_one_of_two_pools_wherever_the_move_ends => RevivedUnproven;
     arrivals::objects_that_come_together_are_there_together_after_a_power_cut => ImportApart;

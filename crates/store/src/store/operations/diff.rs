@@ -41,13 +41,14 @@ impl Difference {
     }
 }
 
-struct Still {
-    object: Located,
-    layers: Layers,
+/// An unchanging object.
+pub(super) struct Still {
+    pub(super) object: Located,
+    pub(super) layers: Layers,
 }
 
 impl Still {
-    fn of(reader: &mut Reader) -> Still {
+    pub(super) fn of(reader: &mut Reader) -> Still {
         let object = *reader.object();
         Still { layers: reader.take_layers().unwrap_or_else(|| Layers::alone(&object)), object }
     }
@@ -62,7 +63,7 @@ impl Still {
     }
 
     /// Zeros follow the end.
-    fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
         let left = self.object.entry.size.get().saturating_sub(first * PAGE);
         let (there, behind) = bytes.split_at_mut(left.min(bytes.len() as u64) as usize);
         behind.fill(0);

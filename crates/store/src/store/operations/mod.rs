@@ -15,6 +15,7 @@ mod lives;
 mod merge;
 mod moving;
 mod objects;
+mod ranges;
 mod removal;
 mod resize;
 mod revive;
@@ -33,6 +34,7 @@ pub use listing::{Listed, Wanted};
 pub use lives::Life;
 pub use moving::Leaving;
 pub use objects::Listing;
+pub use ranges::RangeOf;
 pub use revive::{Attributes, Revived, Unpublished};
 
 pub use standings::Logged;

@@ -226,11 +226,19 @@ impl Store {
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;
-        Ok(Revived { store: self.clone(), object, _object_lock: object_lock })
+        Ok(Revived::of(self, object, object_lock))
     }
 }
 
 impl Revived {
+    pub(super) fn of(store: &Arc<Store>, object: Located, object_lock: ObjectLock) -> Self {
+        Revived { store: store.clone(), object, _object_lock: object_lock }
+    }
+
+    pub(super) fn object(&self) -> &Located {
+        &self.object
+    }
+
     /// Its address.
     #[must_use]
     pub fn address(&self) -> u64 {
