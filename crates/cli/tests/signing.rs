@@ -35,6 +35,16 @@ fn s3_05_a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
     rig.pmo(["cat"], with(["--verify-key-file", "w"])).fails(6, "64 hexadecimal digits");
     rig.pmo(["cat"], with(["--sign-key-file", "absent"])).fails(5, "absent");
     rig.pmo(["check"], ["--seal-key-file", "k", "--verify-key-file", "w.pub"]).fine();
+    rig.pmo(["check"], ["--seal-key-file", "k"]).fails(6, "it is signed");
+    // One that is not signed hides nothing of the other, nor the other of it.
+    rig.pmo(["create"], ["plain", "8K", "--sealed", "--seal-key-file", "k"]).fine();
+    let run = rig.pmo(["check"], ["--seal-key-file", "k"]);
+    assert!(run.code == Some(6) && run.out.contains("1 object not verified"), "{run:?}");
+    let run = rig.pmo(["check", "--json"], ["--seal-key-file", "k", "--verify-key-file", "w.pub"]);
+    let found = run.json();
+    assert_eq!((run.code, &found["findings"][0]["object"]), (Some(3), &"plain".into()), "{found}");
+    assert_eq!(found["seals"][0]["object"], "ledger", "{found}");
+    rig.pmo(["rm"], ["plain"]).fine();
     let mut command = Command::new(PMO);
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k").env("PMO_VERIFY_KEY_FILE", "w.pub");
     let run = Run::of(command.arg("cat").arg(&rig.pool).args(["ledger", "--length", "7"]), b"");

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
+use crate::process::is_zero;
 use crate::progress;
 use crate::sealing::SealArgs;
 use crate::text::{count, printable};
@@ -100,6 +101,9 @@ pub struct Report {
     references: Option<References>,
     contents: u64,
     changed: Vec<String>,
+    /// Sealed objects that the seal key opens, and that were not verified for want of another key.
+    #[serde(skip_serializing_if = "is_zero")]
+    unverified: usize,
 }
 
 #[derive(Serialize)]
@@ -110,6 +114,26 @@ struct Finding {
     object: Option<String>,
     what: String,
     remedy: String,
+}
+
+impl Finding {
+    fn of_seal(severity: &'static str, object: &str, error: indelible::Error) -> Finding {
+        let remedy = match error.kind() {
+            ErrorKind::Damaged => {
+                "if it is meant to have no signature, or another one, check it without --verify-key-file, or with \
+                 its own; else go back to a backup or a snapshot that the key verifies"
+            }
+            _ => "check again with its verify key (--verify-key-file), or its anchor (--anchor)",
+        };
+        Finding {
+            severity,
+            part: "seal".to_owned(),
+            offset: 0,
+            object: Some(object.to_owned()),
+            what: error.to_string(),
+            remedy: remedy.to_owned(),
+        }
+    }
 }
 
 impl Report {
@@ -137,11 +161,16 @@ impl Report {
             references: None,
             contents: report.contents,
             changed: Vec::new(),
+            unverified: 0,
         }
     }
 
     pub fn verdict(&self) -> Result {
-        if self.clean { Ok(()) } else { Err(Failure::Quiet(Exit::Damaged)) }
+        match (self.clean, self.unverified) {
+            (false, _) => Err(Failure::Quiet(Exit::Damaged)),
+            (true, 1..) => Err(Failure::Quiet(Exit::Denied)),
+            (true, 0) => Ok(()),
+        }
     }
 
     pub fn text(&self, out: &mut Out) -> Result {
@@ -187,8 +216,11 @@ impl Report {
         let wrong = wrong + self.seals.iter().map(|seals| seals.broken.len() as u64).sum::<u64>();
         let wrong = wrong + self.changed.len() as u64;
         let wrong = wrong + self.references.as_ref().map_or(0, |references| references.dangling.len() as u64);
-        let verdict =
-            if self.clean { "clean".to_owned() } else { format!("{} found", count(wrong, "problem")) };
+        let verdict = match (self.clean, self.unverified as u64) {
+            (false, _) => format!("{} found", count(wrong, "problem")),
+            (true, 0) => "clean".to_owned(),
+            (true, unverified) => format!("{} not verified", count(unverified, "object")),
+        };
         let waiting = match self.waiting {
             0 => String::new(),
             n => format!(", {} of dead writers waiting to be completed", count(n, "psync")),
@@ -218,8 +250,7 @@ pub fn run(context: &Context, args: &Check) -> Result {
         remedy: "`pmo gc POOL` removes it".to_owned(),
     }));
     if args.seals || args.seal.is_asked() {
-        report.seals = verify(context, args)?;
-        report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());
+        verify(context, args, &mut report)?;
     }
     if report.contents > 0
         && let Ok(pool) = context.open_to_read(&args.pool)
@@ -236,7 +267,8 @@ pub fn run(context: &Context, args: &Check) -> Result {
     report.verdict()
 }
 
-fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
+/// Verifies each sealed object by itself: one that cannot be verified hides nothing of the others.
+fn verify(context: &Context, args: &Check, report: &mut Report) -> Result {
     if args.seal.is_named() {
         let message = "the names of all objects are looked at: --sealed-as says that of one";
         return Err(Failure::new(Exit::Usage, message, "leave it out"));
@@ -245,7 +277,7 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     let pool = context.open_to_read(&args.pool)?;
     // One anchor belongs to one object.
     let mut anchor_unused = args.seal.anchor().is_some();
-    let mut all = Vec::new();
+    let (mut all, mut unverified, before) = (Vec::new(), Vec::new(), report.findings.len());
     // Listing an unreadable object is a finding already.
     for stat in pool.list().flatten().filter(|stat| stat.sealed) {
         let bar = progress::bytes("verifying", Some(stat.size));
@@ -263,6 +295,17 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
             Err(error) if error.kind() == ErrorKind::WrongKey && !needs_key(&stat, &key) => {
                 (false, Vec::new())
             }
+            // It lacks a signature, or has another one.
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                report.clean = false;
+                report.findings.push(Finding::of_seal("error", &stat.name, error));
+                continue;
+            }
+            // It needs another key, or an anchor.
+            Err(error) if error.kind() == ErrorKind::Sealed => {
+                unverified.push((stat.name, error));
+                continue;
+            }
             verified => (true, verified.map_err(|error| alike::explain(&pool, &stat.name, error))?),
         };
         let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
@@ -270,7 +313,10 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         let named = named.unwrap_or_default();
         all.push(Seals { object: stat.name, opened, named, pages: stat.size.div_ceil(4096), broken });
     }
-    if all.iter().all(|seals| !seals.opened) {
+    if report.findings.len() == before && all.iter().all(|seals: &Seals| !seals.opened) {
+        if let Some((name, error)) = unverified.pop() {
+            return Err(alike::explain(&pool, &name, error));
+        }
         let help = "give a key of the objects that are sealed; an object that is not sealed may have taken the place of one";
         return Err(Failure::new(Exit::Denied, "the seal key opens no object of the pool", help));
     }
@@ -279,7 +325,12 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
             "give the anchor of one of the objects; the anchor of each is looked at by its own `pmo check`";
         return Err(Failure::new(Exit::Denied, "the anchor is that of no object of the pool", help));
     }
-    Ok(all)
+    report.unverified = unverified.len();
+    let named = unverified.into_iter().map(|(name, error)| Finding::of_seal("warning", &name, error));
+    report.findings.extend(named);
+    report.clean &= all.iter().all(|seals| seals.broken.is_empty());
+    report.seals = all;
+    Ok(())
 }
 
 fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
