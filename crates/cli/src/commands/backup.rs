@@ -62,7 +62,7 @@ pub struct Backup {
     #[arg(long)]
     snapshots: bool,
 
-    /// Replace a file that exists
+    /// Replace a backup that exists
     #[arg(long, short)]
     force: bool,
 

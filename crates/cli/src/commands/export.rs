@@ -50,7 +50,7 @@ pub struct Export {
     #[arg(long)]
     only: bool,
 
-    /// Replace a file that exists
+    /// Replace a backup that exists
     #[arg(long, short)]
     force: bool,
 
