@@ -18,6 +18,7 @@ mod touching;
 use crate::support::World;
 use indelible::{Pool, Rights, View};
 
+/// Rights to read and to write.
 pub fn writing() -> Rights {
     Rights::READ | Rights::WRITE
 }
@@ -49,6 +50,7 @@ pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
     world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
 }
 
+/// The kind of the error that must be there.
 pub fn kind<T: std::fmt::Debug>(result: indelible::Result<T>) -> indelible::ErrorKind {
     result.expect_err("it is refused").kind()
 }
