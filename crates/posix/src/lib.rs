@@ -36,6 +36,7 @@ mod look;
 mod names;
 mod operations;
 mod paths;
+mod partial;
 mod volume;
 
 pub use attributes::{Existing, Set};

@@ -125,7 +125,7 @@ const BACKUP: &[&[&str]] = &[
 ];
 
 const SQLITE: &[&[&str]] = &[
-    &["abi", "failure", "undo"],
+    &["abi", "failure", "partial", "undo"],
     &["header", "host", "lease"],
     &["plain", "state"],
     &["database", "memory_file"],
@@ -143,7 +143,7 @@ const POSIX: &[&[&str]] = &[
     &["change"],
     &["attributes", "data", "names"],
     &["volume"],
-    &["operations", "paths", "check"],
+    &["operations", "partial", "paths", "check"],
     &["copy"],
 ];
 

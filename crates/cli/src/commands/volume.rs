@@ -48,6 +48,9 @@ enum Action {
     /// List a directory as of the last psync, also while it is mounted
     Ls(Ls),
     /// Copy a file or a whole folder into the volume, or out of it, as one step
+    ///
+    /// A copy out has its name once it is whole and durable. One that was cut short may leave
+    /// NAME.PID.partial beside, which the next copy to that name removes.
     Cp(Cp),
     /// Run a program, and make all its changes below a mount durable as one step when it ends
     ///
@@ -194,6 +197,9 @@ impl From<Copied> for Numbers {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
+        if error.is_outside() {
+            return outside(&error);
+        }
         let (exit, help) = match Errno::from_raw_os_error(error.errno()) {
             Errno::NOENT => (
                 Exit::NotFound,
@@ -218,6 +224,22 @@ impl From<Error> for Failure {
         };
         Failure::new(exit, error.to_string(), help)
     }
+}
+
+/// A file of the system, from or to which a copy went.
+fn outside(error: &Error) -> Failure {
+    let (exit, help) = match Errno::from_raw_os_error(error.errno()) {
+        Errno::NOENT | Errno::NOTDIR => (Exit::NotFound, "check the path outside of the volume"),
+        Errno::EXIST => (Exit::Exists, "choose another name, or remove what is there"),
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
+            (Exit::Full, "free room on the file system of that path, or copy to another one")
+        }
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            (Exit::Denied, "get permission for that path, or name another one")
+        }
+        _ => (Exit::Failed, "the system's own error says what it refused"),
+    };
+    Failure::new(exit, error.to_string(), help)
 }
 
 pub fn run(context: &Context, args: &Volume) -> Result {
