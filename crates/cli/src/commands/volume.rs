@@ -1,3 +1,4 @@
+use crate::commands::run::finished;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
@@ -5,6 +6,7 @@ use crate::out::{Out, confirm};
 use crate::text::{count, date, printable, quoted};
 use crate::values::pool;
 use clap::{Args, Subcommand};
+use indelible::Supervisor;
 use indelible_posix::{Attributes, Copied, Entry, Error, Kind, New, Volume as Files};
 use rustix::fs::{XattrFlags, removexattr, setxattr};
 use rustix::io::Errno;
@@ -13,7 +15,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// An attribute of a mount's root directory begins and ends a group.
 const GROUP: &str = "pmo.group";
@@ -56,7 +58,9 @@ enum Action {
     ///
     /// `fsync` of the program and of those that it starts returns at once; that of other programs
     /// waits for the end. If the time is over before that, the changes until then become durable,
-    /// and this command fails when the program ends.
+    /// and this command fails when the program ends. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed
+    /// on to the program, and the group ends with it. If this command is killed, the changes until
+    /// then become durable, and the program goes on without a group.
     Group(Group),
     /// Keep the volume as its last psync left it, under another name
     Snapshot(Snapshot),
@@ -334,27 +338,34 @@ fn name_of(source: &Path) -> Result<OsString> {
 
 fn group(args: &Group) -> Result {
     let root = root_of(&args.dir)?;
+    // Before the group begins: a signal ends the program, and with it the group.
+    let supervisor = Supervisor::new();
     let value = format!("{} {}", args.limit, std::process::id());
     setxattr(&root, GROUP, value.as_bytes(), XattrFlags::empty()).map_err(|error| no_group(&root, error))?;
-    let ran = Command::new(&args.program[0]).args(&args.program[1..]).stdin(Stdio::inherit()).status();
+    let ran = supervisor.run(Command::new(&args.program[0]).args(&args.program[1..]));
     let ended = removexattr(&root, GROUP);
-    let status = ran.map_err(|error| Failure::file("start", Path::new(&args.program[0]), &error))?;
-    ended.map_err(|error| no_group(&root, error))?;
-    match status.success() {
-        true => Ok(()),
-        false => {
-            Err(Failure::Program(status.code().and_then(|code| code.try_into().ok()).unwrap_or(u8::MAX)))
-        }
-    }
+    let ran = ran.map_err(|error| Failure::file("start", Path::new(&args.program[0]), &error))?;
+    ended.map_err(|error| not_ended(&root, error))?;
+    finished(&ran)
 }
 
 fn no_group(root: &Path, error: Errno) -> Failure {
     let (exit, help) = match error {
-        Errno::TIMEDOUT => (Exit::Failed, "its changes became durable in parts; give a longer --limit"),
         Errno::BUSY => (Exit::Busy, "wait until the other group ends"),
+        Errno::SRCH => (Exit::Unsuitable, "run it where `pmo-mount` runs: not in another PID namespace"),
         _ => (Exit::Unsuitable, "name a directory of a volume that `pmo mount` mounted"),
     };
     Failure::new(exit, format!("cannot have a group of changes below {}: {error}", root.display()), help)
+}
+
+fn not_ended(root: &Path, error: Errno) -> Failure {
+    let (exit, help) = match error {
+        Errno::TIMEDOUT => (Exit::Failed, "its changes became durable in parts; give a longer --limit"),
+        Errno::NOSPC => (Exit::Full, "its changes are not durable yet: make room in the pool (`pmo grow`)"),
+        Errno::NOTCONN => (Exit::Failed, "`pmo-mount` died; mount again, and look which changes are there"),
+        _ => (Exit::Failed, "its changes may be durable in parts: look at the files"),
+    };
+    Failure::new(exit, format!("cannot end the group of changes below {}: {error}", root.display()), help)
 }
 
 fn root_of(dir: &Path) -> Result<PathBuf> {
