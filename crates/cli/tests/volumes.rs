@@ -98,6 +98,29 @@ fn a_copy_out_has_its_name_once_it_is_whole() {
     rig.pmo(["volume", "cp"], [":/from/below/note", "none/note"]).fails(5, "none/note");
 }
 
+#[test]
+fn a_volume_that_fills_its_pool_is_read_beside_its_writer() {
+    let rig = Rig::new();
+    rig.pmo(["volume", "create"], [""; 0]).fine();
+    std::fs::write(rig.path("large"), vec![7; 11 << 20]).unwrap();
+    std::fs::write(rig.path("note"), "water the plants").unwrap();
+    for name in ["large", "note"] {
+        rig.pmo(["volume", "cp"], [name, ":/"]).fine();
+    }
+    let writer = rig.hold("files", true);
+    let run = rig.pmo(["volume", "ls"], [""; 0]).fine();
+    let names: Vec<_> = run.out.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(names, ["large", "note"]);
+    for name in ["large", "note"] {
+        rig.pmo(["volume", "cp"], [&format!(":/{name}"), &format!("{name}.copy")]).fine();
+        let [copy, source] =
+            [&format!("{name}.copy"), name].map(|name| std::fs::read(rig.path(name)).unwrap());
+        assert!(copy == source, "{name}");
+    }
+    writer.release();
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
+}
+
 /// docs/cookbook/files.md.
 #[test]
 fn the_page_of_the_cookbook_is_true() {

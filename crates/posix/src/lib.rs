@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod beside;
 mod change;
 mod check;
 mod copy;
@@ -35,8 +36,8 @@ mod format;
 mod look;
 mod names;
 mod operations;
-mod paths;
 mod partial;
+mod paths;
 mod volume;
 
 pub use attributes::{Existing, Set};

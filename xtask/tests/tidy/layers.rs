@@ -141,7 +141,7 @@ const POSIX: &[&[&str]] = &[
     &["format"],
     &["look"],
     &["change"],
-    &["attributes", "data", "names"],
+    &["attributes", "beside", "data", "names"],
     &["volume"],
     &["operations", "partial", "paths", "check"],
     &["copy"],

@@ -271,7 +271,7 @@ fn create(context: &Context, args: &Create) -> Result {
 }
 
 fn ls(context: &Context, args: &Ls) -> Result {
-    let pool = context.open(&args.of.pool)?;
+    let pool = context.open_to_read(&args.of.pool)?;
     let files = Files::open_read(&pool, &args.of.volume)?;
     let path = args.path.as_bytes();
     let inode = files.find(path)?;
@@ -309,7 +309,7 @@ fn cp(context: &Context, args: &Cp) -> Result {
             copied.into()
         }
         (Some(inside), None) => {
-            let pool = context.open(&args.of.pool)?;
+            let pool = context.open_to_read(&args.of.pool)?;
             let files = Files::open_read(&pool, &args.of.volume)?;
             let inode = files.find(inside)?;
             let mut target = PathBuf::from(&args.to);
