@@ -137,7 +137,8 @@ impl Shared {
 }
 
 impl State {
-    /// Ends a group whose owner is dead. Nothing takes changes back: those until now become durable.
+    /// Ends a group whose owner is dead. Nothing takes changes back: those until now become
+    /// durable.
     fn end_abandoned(&mut self) {
         if let Some(dead) = self.group.take_if(|group| !group.owner_lives()) {
             eprintln!(

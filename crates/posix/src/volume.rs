@@ -127,9 +127,9 @@ impl Volume {
         Ok(Volume::with(pool, name, Access::Writing(heap.map_err(|error| Error::from(error).about(name))?)))
     }
 
-    /// Opens the last psync for reading, also beside a writer, or a [snapshot](Pool::snapshot). If
-    /// the pool has no room for a snapshot beside a writer, it is copied to memory, and the writer's
-    /// next sync waits for that.
+    /// Opens the last psync for reading, also beside a writer, or a [snapshot](Pool::snapshot).
+    /// Where the pool has no room for that beside a writer, it is copied to memory, and the
+    /// writer's next sync waits meanwhile.
     ///
     /// # Errors
     /// As for [`open`](Volume::open). `EBUSY` beside a writer: the pool is read-only here.

@@ -70,9 +70,9 @@ impl From<indelible::Error> for CopyError {
     }
 }
 
-/// Writes an object's database into a new file, as its last commit left it, beside writers. The file
-/// has its name once it is whole and durable; until then it is beside, as `NAME.PID.partial`.
-/// Returns its bytes.
+/// Writes an object's database into a new file, as its last commit left it, beside writers. The
+/// file has its name once it is whole and durable; until then it is beside, as
+/// `NAME.PID.partial`. Returns its bytes.
 ///
 /// # Errors
 /// The file exists, or cannot be written; the object is no database; `NoRoom`: a writer has it, and
