@@ -194,10 +194,13 @@ fn in_own_namespace(script: &str) -> Option<Run> {
 fn a_read_only_file_system() {
     let script = "
         mount -t tmpfs none /mnt && \"$0\" format /mnt/p --size 2M >/dev/null && \"$0\" create /mnt/p a 4K >/dev/null || exit 99
+        mkdir /mnt/d && \"$0\" volume create /mnt/p >/dev/null && \"$0\" volume cp /mnt/p /mnt/d :/ >/dev/null || exit 99
         mount -o remount,ro /mnt 2>/dev/null || mount -o remount,bind,ro /mnt || exit 99
         \"$0\" ls /mnt/p >/dev/null || exit 98
         \"$0\" cat /mnt/p a >/dev/null || exit 97
         \"$0\" check /mnt/p >/dev/null || exit 96
+        test \"$(\"$0\" volume ls /mnt/p --json | grep -c '\"d\"')\" = 1 || exit 94
+        mount -t tmpfs none /media && \"$0\" volume cp /mnt/p :/d /media/d >/dev/null && test -d /media/d || exit 93
         \"$0\" format /mnt/q; test $? = 6 || exit 95
         \"$0\" create /mnt/p b 4K";
     match in_own_namespace(script) {

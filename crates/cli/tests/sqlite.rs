@@ -1,7 +1,54 @@
 //! Databases of SQLite to and from plain files; `crates/sqlite/tests/plain.rs` opens them by
 //! SQLite.
 
-use crate::common::{Rig, pmo};
+use crate::common::{PMO, Rig, Run, pmo};
+use std::process::{Command, Stdio};
+
+fn large(length: u32) -> Vec<u8> {
+    let mut bytes = database();
+    bytes.extend((8192..length).map(|at| (at % 251) as u8));
+    bytes
+}
+
+#[test]
+fn an_export_has_its_name_once_it_is_whole() {
+    let rig = Rig::empty();
+    // Stores to it pass no limit of files.
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let pool = memory.path().join("t.pmo");
+    let pool = pool.to_str().unwrap();
+    pmo(["format", pool, "--size", "32M"]).fine();
+    std::fs::write(rig.path("plain.db"), large(6 << 20)).unwrap();
+    pmo(["sqlite", "import", rig.path("plain.db").to_str().unwrap(), pool]).fine();
+    let copy = rig.path("copy.db");
+    let is_whole = || std::fs::read(&copy).unwrap() == large(6 << 20);
+    let begun = || {
+        let names = std::fs::read_dir(rig.dir.path()).unwrap();
+        names.filter(|one| one.as_ref().unwrap().file_name().as_encoded_bytes().starts_with(b"copy")).count()
+    };
+    for _ in 0..5 {
+        // As soon as anything of the copy is there.
+        let mut export = Command::new(PMO);
+        let mut export =
+            export.args(["sqlite", "export", pool]).arg(&copy).stdout(Stdio::null()).spawn().unwrap();
+        while begun() == 0 && export.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        export.kill().unwrap();
+        export.wait().unwrap();
+        assert!(!copy.exists() || is_whole());
+        let _ = std::fs::remove_file(&copy);
+    }
+    std::fs::write(rig.path("copy.db.1.partial"), "half").unwrap();
+    // A full file system, for which files of 4 MiB at most stand.
+    let script = "trap '' XFSZ; ulimit -f 8192; exec \"$0\" sqlite export \"$@\"";
+    let full =
+        Run::of(Command::new("sh").args(["-c", script, PMO, pool]).arg(&copy), b"").fails(8, "copy.db");
+    assert!(full.err.contains("free space"), "{full:?}");
+    assert_eq!(begun(), 0);
+    pmo(["sqlite", "export", pool, copy.to_str().unwrap()]).fine();
+    assert!(begun() == 1 && is_whole());
+}
 
 fn database() -> Vec<u8> {
     let mut bytes = b"SQLite format 3\0".to_vec();

@@ -40,7 +40,8 @@ fn serve(options: &Options) -> Result<(), String> {
     detach_dead(&options.folder);
     let volume = options.open()?;
     let read_only = volume.is_read_only();
-    let shared = Arc::new(Shared::new(volume));
+    let shared = Shared::new(volume).map_err(|error| format!("no eventfd: {error}"))?;
+    let shared = Arc::new(shared);
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(options.pool.display().to_string()),

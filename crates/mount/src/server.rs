@@ -336,9 +336,9 @@ impl Filesystem for Server {
         }
         if inode.0 == ROOT && name.as_bytes() == group::NAME {
             return match Group::of(bytes, request.pid()).map(|group| self.0.begin_group(group)) {
-                None => reply.error(Errno::EINVAL),
-                Some(Ok(())) => reply.ok(),
-                Some(Err(error)) => reply.error(say(&error)),
+                Err(errno) => reply.error(errno),
+                Ok(Ok(())) => reply.ok(),
+                Ok(Err(error)) => reply.error(say(&error)),
             };
         }
         self.done(reply, |state| state.volume.set_attribute(inode.0, name.as_bytes(), bytes, existing));
@@ -365,12 +365,9 @@ impl Filesystem for Server {
             return reply.error(Errno::EOPNOTSUPP);
         }
         if inode.0 == ROOT && name.as_bytes() == group::NAME {
-            if !self.0.may_end_group(request.pid()) {
-                return reply.error(Errno::EPERM);
-            }
-            return match self.0.end_group() {
+            return match self.0.end_group(request.pid()) {
                 Ok(()) => reply.ok(),
-                Err(error) => reply.error(say(&error)),
+                Err(errno) => reply.error(errno),
             };
         }
         self.done(reply, |state| state.volume.remove_attribute(inode.0, name.as_bytes()));

@@ -184,6 +184,72 @@ fn a_group_of_files_changes_as_one_step() {
 }
 
 #[test]
+fn a_group_ends_with_its_owner() {
+    let Some(place) = Place::new(64 << 20) else { return };
+    let Some(mut mounted) = place.mount() else { return };
+    let bystander = fs::File::create(place.path("bystander")).unwrap();
+    let mut member =
+        process("mounted::member", &place.dir).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(member.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.by_ref().any(|line| line.contains("WROTE")));
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = scope.spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+            bystander.sync_all()
+        });
+        wait_for_request(told.recv().unwrap(), &place);
+        member.kill().unwrap();
+        member.wait().unwrap();
+        // Within the ten minutes of the dead owner's group.
+        let began = setxattr(&place.dir, "pmo.group", b"600", XattrFlags::empty());
+        if began.is_err() {
+            mounted.kill();
+        }
+        assert_eq!((began, thread.join().unwrap().is_ok()), (Ok(()), true));
+    });
+    mounted.kill();
+    let Some(mounted) = place.mount() else { return };
+    // Nothing takes changes back: those until the death are durable.
+    assert!(["one", "two"].iter().all(|name| place.path(name).exists()));
+    let nobody = setxattr(&place.dir, "pmo.group", b"600 2147483647", XattrFlags::empty());
+    assert_eq!(nobody, Err(rustix::io::Errno::SRCH));
+    mounted.end();
+}
+
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn late_member() {
+    let Some(dir) = work() else { return };
+    setxattr(&dir, "pmo.group", b"1", XattrFlags::empty()).unwrap();
+    println!("BEGAN");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    assert_eq!(removexattr(&dir, "pmo.group"), Err(rustix::io::Errno::TIMEDOUT));
+    println!("ENDED");
+}
+
+#[test]
+fn a_group_that_another_followed_was_too_late() {
+    let Some(place) = Place::new(64 << 20) else { return };
+    let Some(mounted) = place.mount() else { return };
+    let mut member =
+        process("mounted::late_member", &place.dir).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(member.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.by_ref().any(|line| line.contains("BEGAN")));
+    // Until the first one's time is over.
+    while let Err(error) = setxattr(&place.dir, "pmo.group", b"600", XattrFlags::empty()) {
+        assert_eq!(error, rustix::io::Errno::BUSY);
+        std::thread::yield_now();
+    }
+    member.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(lines.by_ref().any(|line| line.contains("ENDED")));
+    assert!(member.wait().unwrap().success());
+    removexattr(&place.dir, "pmo.group").unwrap();
+    assert_eq!(removexattr(&place.dir, "pmo.group"), Err(rustix::io::Errno::INVAL));
+    mounted.end();
+}
+
+#[test]
 fn a_dead_process_leaves_errors_until_the_next_mount() {
     let Some(place) = Place::new(64 << 20) else { return };
     let Some(mut mounted) = place.mount() else { return };

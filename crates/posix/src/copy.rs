@@ -5,6 +5,7 @@ use crate::change::New;
 use crate::error::{Error, Result};
 use crate::format::{ROOT, Time};
 use crate::look::{Attributes, Kind, Seek};
+use crate::partial::{Partial, sync_folder_of};
 use crate::volume::Volume;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -31,16 +32,33 @@ pub struct Copied {
     pub bytes: u64,
 }
 
+/// A folder in the making.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    partial: &'a Path,
+    to: &'a Path,
+}
+
+impl Target<'_> {
+    fn final_name(self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.partial) {
+            Ok(below) if below != "" => self.to.join(below),
+            _ => self.to.to_owned(),
+        }
+    }
+}
+
 fn failed(path: &Path, error: &io::Error) -> Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory",
         io::ErrorKind::AlreadyExists => "it exists",
         io::ErrorKind::PermissionDenied => "no permission",
         io::ErrorKind::StorageFull => "no room on the file system",
+        io::ErrorKind::QuotaExceeded => "the quota is used up",
+        io::ErrorKind::FileTooLarge => "the file is too large there",
         _ => "the system failed",
     };
-    let error = Error::new(error.raw_os_error().unwrap_or(libc::EIO), what);
-    error.about(path.display().to_string())
+    Error::outside(error.raw_os_error().unwrap_or(libc::EIO), what, path)
 }
 
 impl Volume {
@@ -128,58 +146,92 @@ impl Volume {
     }
 
     /// Copies an inode and its tree to a new path of the system, with modes and modification times,
-    /// without FIFOs and sockets.
+    /// without FIFOs and sockets in it. The copy has its name once it is whole and durable; until
+    /// then it is beside, as `NAME.PID.partial`.
     ///
     /// # Errors
-    /// Those of writing the target; earlier copies stay.
+    /// Those of writing the target; `EEXIST`: it exists. Nothing is left of the copy.
+    /// `EOPNOTSUPP` for a FIFO or a socket.
     pub fn copy_out(&self, inode: u64, to: &Path) -> Result<Copied> {
-        let mut copied = Copied::default();
-        let mut left = vec![(inode, to.to_owned())];
-        let mut made = Vec::new();
-        while let Some((inode, path)) = left.pop() {
-            let found = self.attributes(inode)?;
-            match found.kind {
-                Kind::Directory => {
-                    let folder = fs::DirBuilder::new().mode(0o700).create(&path);
-                    folder.map_err(|error| failed(&path, &error))?;
-                    copied.directories += 1;
-                    for entry in self.entries(inode, None, usize::MAX)? {
-                        left.push((entry.inode, path.join(OsStr::from_bytes(&entry.name))));
+        let outside = |error: io::Error| failed(to, &error);
+        let found = self.attributes(inode)?;
+        let (partial, copied) = match found.kind {
+            Kind::Directory => {
+                let partial = Partial::folder(to).map_err(outside)?;
+                let copied = self.copy_tree(found, Target { partial: partial.path(), to })?;
+                (partial, copied)
+            }
+            Kind::File => {
+                let partial = Partial::file(to).map_err(outside)?;
+                self.write_to(&found, partial.opened(), to)?;
+                (partial, Copied { files: 1, bytes: found.size, ..Copied::default() })
+            }
+            Kind::Symlink => {
+                let target = PathBuf::from(OsStr::from_bytes(&self.read_link(inode)?));
+                symlink(target, to).and_then(|()| sync_folder_of(to)).map_err(outside)?;
+                return Ok(Copied { links: 1, ..Copied::default() });
+            }
+            Kind::Fifo | Kind::Socket => {
+                return Err(Error::new(libc::EOPNOTSUPP, "it is no file, directory or symbolic link"));
+            }
+        };
+        partial.publish(to).map_err(outside)?;
+        Ok(copied)
+    }
+
+    /// Fills the partial folder.
+    fn copy_tree(&self, root: Attributes, target: Target<'_>) -> Result<Copied> {
+        let mut copied = Copied { directories: 1, ..Copied::default() };
+        let mut left = Vec::new();
+        let mut made = vec![(root, target.partial.to_owned())];
+        let mut next = 0;
+        while let Some((found, path)) = made.get(next) {
+            for entry in self.entries(found.inode, None, usize::MAX)? {
+                left.push((entry.inode, path.join(OsStr::from_bytes(&entry.name))));
+            }
+            next += 1;
+            for (inode, path) in left.drain(..) {
+                let outside = |error: io::Error| failed(&target.final_name(&path), &error);
+                let found = self.attributes(inode)?;
+                match found.kind {
+                    Kind::Directory => {
+                        fs::DirBuilder::new().mode(0o700).create(&path).map_err(outside)?;
+                        copied.directories += 1;
+                        made.push((found, path));
                     }
-                    made.push((found, path));
+                    Kind::File => {
+                        let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+                        self.write_to(&found, &file.map_err(outside)?, &target.final_name(&path))?;
+                        copied.files += 1;
+                        copied.bytes += found.size;
+                    }
+                    Kind::Symlink => {
+                        let link = PathBuf::from(OsStr::from_bytes(&self.read_link(inode)?));
+                        symlink(link, &path).map_err(outside)?;
+                        copied.links += 1;
+                    }
+                    Kind::Fifo | Kind::Socket => {}
                 }
-                Kind::File => {
-                    self.empty(&found, &path)?;
-                    copied.files += 1;
-                    copied.bytes += found.size;
-                }
-                Kind::Symlink => {
-                    let target = PathBuf::from(OsStr::from_bytes(&self.read_link(inode)?));
-                    symlink(target, &path).map_err(|error| failed(&path, &error))?;
-                    copied.links += 1;
-                }
-                Kind::Fifo | Kind::Socket => {}
             }
         }
         // From below: modes and new entries would change earlier times.
         for (found, path) in made.iter().rev() {
             let opened = File::open(path).and_then(|folder| settle(&folder, found));
-            opened.map_err(|error| failed(path, &error))?;
+            opened.map_err(|error| failed(&target.final_name(path), &error))?;
         }
         Ok(copied)
     }
 
-    fn empty(&self, found: &Attributes, path: &Path) -> Result<()> {
-        let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.map_err(|error| failed(path, &error))?;
-        file.set_len(found.size).map_err(|error| failed(path, &error))?;
+    fn write_to(&self, found: &Attributes, file: &File, named: &Path) -> Result<()> {
+        let outside = |error: io::Error| failed(named, &error);
+        file.set_len(found.size).map_err(outside)?;
         let mut offset = 0;
         while let Ok(place) = self.seek(found.inode, offset, Seek::Data) {
             let piece = self.read(found.inode, place, PIECE)?;
-            file.write_all_at(&piece, place).map_err(|error| failed(path, &error))?;
+            file.write_all_at(&piece, place).map_err(outside)?;
             offset = place + piece.len() as u64;
         }
-        settle(&file, found).map_err(|error| failed(path, &error))
+        settle(file, found).map_err(outside)
     }
 
     /// The target of a copy of `name`: in `path` if that is a directory, else at `path`.

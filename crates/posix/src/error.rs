@@ -2,6 +2,7 @@
 
 use indelible::ErrorKind;
 use std::fmt;
+use std::path::Path;
 
 /// Result of an operation on a volume.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -14,11 +15,17 @@ pub struct Error {
     what: &'static str,
     about: Option<Box<str>>,
     cause: Option<indelible::Error>,
+    outside: bool,
 }
 
 impl Error {
     pub(crate) const fn new(errno: i32, what: &'static str) -> Error {
-        Error { errno, what, about: None, cause: None }
+        Error { errno, what, about: None, cause: None, outside: false }
+    }
+
+    /// Of a file of the system.
+    pub(crate) fn outside(errno: i32, what: &'static str, path: &Path) -> Error {
+        Error { outside: true, ..Error::new(errno, what).about(path.display().to_string()) }
     }
 
     pub(crate) fn about(mut self, about: impl Into<Box<str>>) -> Error {
@@ -30,6 +37,12 @@ impl Error {
     #[must_use]
     pub const fn errno(&self) -> i32 {
         self.errno
+    }
+
+    /// Whether a file of the system failed, to or from which a copy went, and not the volume.
+    #[must_use]
+    pub const fn is_outside(&self) -> bool {
+        self.outside
     }
 }
 
@@ -48,7 +61,7 @@ impl From<indelible::Error> for Error {
             }
             _ => (libc::EIO, "the volume failed"),
         };
-        Error { errno, what, about: None, cause: Some(cause) }
+        Error { cause: Some(cause), ..Error::new(errno, what) }
     }
 }
 

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod beside;
 mod change;
 mod check;
 mod copy;
@@ -35,6 +36,7 @@ mod format;
 mod look;
 mod names;
 mod operations;
+mod partial;
 mod paths;
 mod volume;
 

@@ -3,6 +3,7 @@
 //! Invariant: a change that panics, on damage, leaves the tree half changed in memory. Then
 //! `failure` bars psyncs.
 
+use crate::beside;
 use crate::change::{Change, New};
 use crate::error::{Error, Result};
 use crate::format::{NAME, Time, Tree};
@@ -127,14 +128,23 @@ impl Volume {
     }
 
     /// Opens the last psync for reading, also beside a writer, or a [snapshot](Pool::snapshot).
+    /// Where the pool has no room for that beside a writer, it is copied to memory, and the
+    /// writer's next sync waits meanwhile.
     ///
     /// # Errors
-    /// As for [`open`](Volume::open).
+    /// As for [`open`](Volume::open). `EBUSY` beside a writer: the pool is read-only here.
     pub fn open_read(pool: &Pool, name: &str) -> Result<Volume> {
         let attached = match pool.attach_snapshot(name) {
-            // Without room for a writer's changes, the reader excludes writers.
             Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::ReadOnly) => {
-                pool.attach_read(name)
+                match pool.attach_read(name) {
+                    Err(held) if held.kind() == ErrorKind::Held && error.kind() == ErrorKind::NoRoom => {
+                        match beside::copied(pool, name).map_err(|error| error.about(name))? {
+                            Some(copy) => Ok(copy),
+                            None => pool.attach_read(name),
+                        }
+                    }
+                    attached => attached,
+                }
             }
             attached => attached,
         };

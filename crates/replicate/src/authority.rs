@@ -14,12 +14,15 @@
 
 use crate::bucket::{Bucket, Trouble};
 use crate::clock::Clock;
+use crate::decode::{Change, Segment};
 use crate::error::{ReplicateError, Result};
 use crate::format::hex;
 use crate::history::{History, numbers};
 use crate::names::{self, Position};
 use crate::patient::{Patient, Waits};
 use crate::records::{Boundary, EpochRecord, Lease, decode, encode, is_boundary};
+use indelible::Pool;
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Beats in a lease: one may be late, and one lost.
@@ -34,8 +37,22 @@ pub struct Claim {
     pub owner: String,
     /// Ends an owner that lives, without waiting for its lease.
     pub take_over: bool,
-    /// The pool was restored from this prefix, or takes its place: its ID may be another.
+    /// The pool was restored from this prefix, and takes the place of the first: its ID may be
+    /// another if it has an object of the store's pool.
     pub promote: bool,
+    /// IDs of the pool's objects.
+    pub objects: BTreeSet<[u8; 16]>,
+}
+
+impl Claim {
+    /// A claim for a pool by `owner`, that waits for the end of a lease.
+    ///
+    /// # Errors
+    /// Those of the pool's list.
+    pub fn of(pool: &Pool, owner: &str) -> Result<Claim> {
+        let objects = pool.list().map(|stat| Ok(stat?.id)).collect::<Result<_>>()?;
+        Ok(Claim { pool: pool.id(), owner: owner.to_owned(), take_over: false, promote: false, objects })
+    }
 }
 
 /// Decides which process ships. An implementation over another service keeps the invariants of
@@ -47,13 +64,14 @@ pub trait Authority: Send {
     /// Takes the next epoch, after the end of the last; returns its place before the first segment.
     ///
     /// # Errors
-    /// `Owned`: an owner lives, or another claimant was first. `OtherPool`; the store's.
+    /// `Owned`: an owner lives, or another claimant was first. `OtherPool`, `Unrelated`; the store's.
     fn claim(&mut self, claim: &Claim) -> Result<Position>;
 
     /// Says that the owner lives, if that is due.
     ///
     /// # Errors
-    /// `Fenced`.
+    /// `Fenced`; `Missing`: the record of its epoch is gone, so that nothing shipped could be
+    /// restored.
     fn renew(&mut self) -> Result<()>;
 
     /// Ends an epoch; returns its last segment.
@@ -150,6 +168,9 @@ impl Authority for StoreAuthority<'_> {
             if last.pool != own && !claim.promote {
                 return Err(ReplicateError::OtherPool { found: last.pool.clone(), own });
             }
+            if last.pool != own && !is_related(store, &history, &claim.objects)? {
+                return Err(ReplicateError::Unrelated { found: last.pool.clone(), own });
+            }
             if !claim.take_over {
                 self.outlast(last)?;
             }
@@ -187,6 +208,10 @@ impl Authority for StoreAuthority<'_> {
         let (epoch, next) = (held.epoch, names::epoch(held.epoch + 1));
         if self.bucket.get(&next).is_ok() {
             return Err(ReplicateError::Fenced { name: next, epoch });
+        }
+        let name = names::epoch(epoch);
+        if matches!(self.bucket.get(&name), Err(Trouble::Missing)) {
+            return Err(ReplicateError::Missing { name, needs: "this run".into() });
         }
         self.beat(false);
         Ok(())
@@ -252,6 +277,27 @@ impl Authority for StoreAuthority<'_> {
         self.beat(true);
         self.held = None;
     }
+}
+
+/// Whether one of the objects was shipped to the newest epoch that has any, or none was to any.
+fn is_related(store: Patient<'_>, history: &History, objects: &BTreeSet<[u8; 16]>) -> Result<bool> {
+    for epoch in history.all().iter().rev() {
+        let mut any = false;
+        for seq in (1..=history.end(store, epoch.epoch)?.0.seq).rev() {
+            let name = Position { epoch: epoch.epoch, seq }.name();
+            for change in Segment::read(&store.get(&name, "the promotion")?, &name)?.changes {
+                let Change::Object(attributes) = change else { continue };
+                if objects.contains(&attributes.id) {
+                    return Ok(true);
+                }
+                any = true;
+            }
+        }
+        if any {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn expect_here(found: &Boundary, at: Position) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Errors of replication, each with the object of the store, the cause, and the remedy.
 
+use crate::names;
 use indelible_backup::BackupError;
 use std::path::PathBuf;
 
@@ -69,7 +70,7 @@ pub enum ReplicateError {
     },
 
     /// An object of the store is not there.
-    #[error("{name} is not in the store, and {needs} needs it; copy it back, or restore an earlier moment")]
+    #[error("{name} is not in the store, and {needs} needs it; {}", remedy_of_missing(.name))]
     Missing {
         /// The object of the store.
         name: String,
@@ -130,6 +131,17 @@ pub enum ReplicateError {
         own: String,
     },
 
+    /// The pool to promote has no object of the store's pool.
+    #[error(
+        "the store has pool {found} at this prefix, and this is pool {own}, which has none of its objects; promote a pool that `pmo replicate restore` made from this store, or use another prefix"
+    )]
+    Unrelated {
+        /// ID of the pool in the store.
+        found: String,
+        /// ID of the pool to ship.
+        own: String,
+    },
+
     /// Another process ships.
     #[error(
         "{owner} ships to this prefix as epoch {epoch}; stop it, or wait until its lease of {seconds} s runs out"
@@ -184,6 +196,14 @@ pub enum ReplicateError {
         /// The last failure.
         why: String,
     },
+}
+
+/// No moment can be restored without the records of epochs.
+fn remedy_of_missing(name: &str) -> &'static str {
+    match name.starts_with(names::EPOCHS) {
+        true => "copy it back from a replica of the store; to ship on without it, use another prefix",
+        false => "copy it back, or restore an earlier moment",
+    }
 }
 
 impl From<BackupError> for ReplicateError {

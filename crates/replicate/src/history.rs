@@ -12,8 +12,26 @@ pub(crate) struct History {
 
 impl History {
     /// # Errors
-    /// `Missing`, `Damaged`; the store's.
+    /// `Missing`, also of an epoch whose segments or lease are there; `Damaged`; the store's.
     pub(crate) fn read(store: Patient<'_>) -> Result<History> {
+        let mut seen = None;
+        loop {
+            let history = History::records(store)?;
+            let next = history.epochs.len() as u64 + 1;
+            let Some(needs) = left_of(store, next)? else { return Ok(history) };
+            let name = names::epoch(next);
+            // An owner that began meanwhile has put it: the next list has it.
+            if store.find(&name)?.is_none() {
+                return Err(ReplicateError::Missing { name, needs });
+            }
+            if seen == Some(next) {
+                return Err(ReplicateError::damaged(&name, "it is there, and no list has it"));
+            }
+            seen = Some(next);
+        }
+    }
+
+    fn records(store: Patient<'_>) -> Result<History> {
         let mut epochs: Vec<EpochRecord> = Vec::new();
         let found: Vec<u64> = store.list(names::EPOCHS)?.iter().filter_map(|n| names::number(n)).collect();
         for (number, expected) in found.into_iter().zip(1..) {
@@ -64,6 +82,15 @@ impl History {
         let _: Boundary = decode(&bytes, &last.name())?;
         Ok((Position { epoch, seq: count - 1 }, true))
     }
+}
+
+/// An object of an epoch, but for its record.
+fn left_of(store: Patient<'_>, epoch: u64) -> Result<Option<String>> {
+    if let Some(segment) = store.list(&names::segments(epoch))?.into_iter().next() {
+        return Ok(Some(segment));
+    }
+    let lease = names::lease(epoch);
+    Ok(store.find(&lease)?.map(|_| lease))
 }
 
 /// Numbers of an epoch's segments and boundary: 1, 2, ….

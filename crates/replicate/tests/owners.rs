@@ -1,10 +1,11 @@
 //! Two processes that want to ship to one prefix: no moment that one of them acknowledged is lost.
 
-use crate::support::{LEASE, Memory, PAGE, Place, Ticks, claim, content, difference, restore_to};
+use crate::support::{LEASE, Memory, PAGE, Place, Ticks, claim, content, difference, restore_to, ship_once};
 use indelible::Pool;
 use indelible_replicate::{
     Authority, Bucket, Claim, Clock, Position, ReplicateError, Shipper, StoreAuthority, Trouble,
 };
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -258,6 +259,16 @@ fn s2_23_a_restored_pool_takes_the_place_of_the_first() {
     let mut second = StoreAuthority::new(&bucket, &other, LEASE);
     let error = second.claim(&claim(&promoted, "second")).unwrap_err();
     assert!(matches!(error, ReplicateError::OtherPool { .. }), "{error}");
+    // An unrelated pool takes no place, also an empty one, or one with an object of the same name.
+    for name in ["other", "counter"] {
+        let unrelated = Pool::format(place.path(name), 16 << 20).unwrap();
+        if name == "counter" {
+            unrelated.create(name, PAGE as u64).unwrap();
+        }
+        let how = Claim { promote: true, ..claim(&unrelated, "unrelated") };
+        let error = second.claim(&how).unwrap_err();
+        assert!(matches!(error, ReplicateError::Unrelated { .. }), "{error}");
+    }
     let how = Claim { promote: true, ..claim(&promoted, "second") };
     let mut second = Shipper::begin(&promoted, b"", &mut second, &how).unwrap();
     count(&promoted, 9);
@@ -265,4 +276,53 @@ fn s2_23_a_restored_pool_takes_the_place_of_the_first() {
     count(&pool, 2);
     assert!(matches!(owner.tick().unwrap_err(), ReplicateError::Fenced { .. }));
     assert_eq!(restored(&place, &bucket, None), 9);
+}
+
+/// A store that lost the record of an epoch, and kept its segments.
+#[test]
+fn s2_23_a_missing_first_object_is_named() {
+    let place = Place::new();
+    let pool = pool(&place);
+    let (bucket, clock) = (Memory::default(), Ticks::default());
+    let mut authority = StoreAuthority::new(&bucket, &clock, LEASE);
+    let mut owner = Shipper::begin(&pool, b"", &mut authority, &claim(&pool, "owner")).unwrap();
+    count(&pool, 1);
+    owner.tick().unwrap();
+    let gone = |epoch: u64| {
+        let mut objects = bucket.objects();
+        let name = format!("epoch/{epoch:012}");
+        objects.remove(&name).unwrap();
+        bucket.set(objects);
+        name
+    };
+    let named = |name: &str, error: ReplicateError| {
+        let text = error.to_string();
+        assert!(matches!(&error, ReplicateError::Missing { name: gone, .. } if gone == name), "{text}");
+        assert!(text.contains("copy it back from a replica of the store"), "{text}");
+    };
+    let before = bucket.objects();
+    let name = gone(1);
+    named(&name, indelible_replicate::status(&bucket, &clock).unwrap_err());
+    let target = place.path("restored.pmo");
+    named(&name, restore_to(&bucket, &target, None).unwrap_err());
+    named(&name, ship_once(&bucket, &pool).unwrap_err());
+    // The run that lives ships nothing more that no restore finds.
+    clock.pass(LEASE);
+    count(&pool, 2);
+    named(&name, owner.tick().unwrap_err());
+    assert!(owner.has_ended());
+    // A lease alone.
+    let mut lease = bucket.objects();
+    lease.retain(|name, _| name.ends_with("lease"));
+    bucket.set(lease);
+    named(&name, restore_to(&bucket, &target, None).unwrap_err());
+    // The record of the newest epoch, behind an older one.
+    bucket.set(before);
+    ship_once(&bucket, &pool).unwrap().unwrap();
+    let name = gone(2);
+    named(&name, restore_to(&bucket, &target, None).unwrap_err());
+    named(&name, ship_once(&bucket, &pool).unwrap_err());
+    bucket.set(BTreeMap::new());
+    let none = restore_to(&bucket, &target, None).unwrap_err();
+    assert!(matches!(none, ReplicateError::Empty(_)), "{none}");
 }

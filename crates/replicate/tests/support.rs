@@ -188,7 +188,7 @@ impl Clock for Ticks {
 }
 
 pub fn claim(pool: &Pool, owner: &str) -> Claim {
-    Claim { pool: pool.id(), owner: owner.into(), take_over: false, promote: false }
+    Claim::of(pool, owner).unwrap()
 }
 
 /// Ships what there is as a process of its own.

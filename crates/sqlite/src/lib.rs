@@ -45,6 +45,7 @@ mod header;
 mod host;
 mod lease;
 mod memory_file;
+mod partial;
 mod plain;
 mod request;
 mod state;

@@ -1,9 +1,10 @@
 //! Databases to and from plain files of SQLite.
 
 use crate::header::{Header, START};
+use crate::partial::Partial;
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, Tracking};
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -69,8 +70,9 @@ impl From<indelible::Error> for CopyError {
     }
 }
 
-/// Writes an object's database into a new file, as its last commit left it, beside writers. Returns
-/// its bytes.
+/// Writes an object's database into a new file, as its last commit left it, beside writers. The
+/// file has its name once it is whole and durable; until then it is beside, as
+/// `NAME.PID.partial`. Returns its bytes.
 ///
 /// # Errors
 /// The file exists, or cannot be written; the object is no database; `NoRoom`: a writer has it, and
@@ -85,12 +87,9 @@ pub fn export(pool: &Pool, object: &str, to: &Path) -> Result<u64, CopyError> {
     let header = Header::read(&snapshot)
         .map_err(|failure| CopyError::Refused(failure.text, "name an object that holds a database"))?;
     let bytes = &snapshot.as_slice()[START..START + header.length as usize];
-    let mut file = OpenOptions::new().write(true).create_new(true).open(to).map_err(failed)?;
-    let written = bytes.chunks(PIECE).try_for_each(|piece| file.write_all(piece));
-    written.and_then(|()| file.sync_all()).map_err(|error| {
-        let _ = std::fs::remove_file(to);
-        failed(error)
-    })?;
+    let partial = Partial::of(to).map_err(failed)?;
+    let written = bytes.chunks(PIECE).try_for_each(|piece| partial.opened().write_all(piece));
+    written.and_then(|()| partial.publish(to)).map_err(failed)?;
     Ok(header.length)
 }
 

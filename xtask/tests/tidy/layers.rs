@@ -125,7 +125,7 @@ const BACKUP: &[&[&str]] = &[
 ];
 
 const SQLITE: &[&[&str]] = &[
-    &["abi", "failure", "undo"],
+    &["abi", "failure", "partial", "undo"],
     &["header", "host", "lease"],
     &["plain", "state"],
     &["database", "memory_file"],
@@ -141,9 +141,9 @@ const POSIX: &[&[&str]] = &[
     &["format"],
     &["look"],
     &["change"],
-    &["attributes", "data", "names"],
+    &["attributes", "beside", "data", "names"],
     &["volume"],
-    &["operations", "paths", "check"],
+    &["operations", "partial", "paths", "check"],
     &["copy"],
 ];
 

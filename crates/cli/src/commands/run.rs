@@ -128,7 +128,8 @@ fn of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-fn finished(ended: &Ended) -> Result {
+/// The program's status as that of the command.
+pub(super) fn finished(ended: &Ended) -> Result {
     let code = match (ended.status.code(), ended.status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
         (None, signal) => of_signal(signal.unwrap_or(0)),

@@ -1,3 +1,4 @@
+use crate::commands::run::finished;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
@@ -5,6 +6,7 @@ use crate::out::{Out, confirm};
 use crate::text::{count, date, printable, quoted};
 use crate::values::pool;
 use clap::{Args, Subcommand};
+use indelible::Supervisor;
 use indelible_posix::{Attributes, Copied, Entry, Error, Kind, New, Volume as Files};
 use rustix::fs::{XattrFlags, removexattr, setxattr};
 use rustix::io::Errno;
@@ -13,7 +15,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// An attribute of a mount's root directory begins and ends a group.
 const GROUP: &str = "pmo.group";
@@ -48,12 +50,17 @@ enum Action {
     /// List a directory as of the last psync, also while it is mounted
     Ls(Ls),
     /// Copy a file or a whole folder into the volume, or out of it, as one step
+    ///
+    /// A copy out has its name once it is whole and durable. One that was cut short may leave
+    /// NAME.PID.partial beside, which the next copy to that name removes.
     Cp(Cp),
     /// Run a program, and make all its changes below a mount durable as one step when it ends
     ///
     /// `fsync` of the program and of those that it starts returns at once; that of other programs
     /// waits for the end. If the time is over before that, the changes until then become durable,
-    /// and this command fails when the program ends.
+    /// and this command fails when the program ends. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed
+    /// on to the program, and the group ends with it. If this command is killed, the changes until
+    /// then become durable, and the program goes on without a group.
     Group(Group),
     /// Keep the volume as its last psync left it, under another name
     Snapshot(Snapshot),
@@ -194,6 +201,9 @@ impl From<Copied> for Numbers {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
+        if error.is_outside() {
+            return outside(&error);
+        }
         let (exit, help) = match Errno::from_raw_os_error(error.errno()) {
             Errno::NOENT => (
                 Exit::NotFound,
@@ -218,6 +228,22 @@ impl From<Error> for Failure {
         };
         Failure::new(exit, error.to_string(), help)
     }
+}
+
+/// A file of the system, from or to which a copy went.
+fn outside(error: &Error) -> Failure {
+    let (exit, help) = match Errno::from_raw_os_error(error.errno()) {
+        Errno::NOENT | Errno::NOTDIR => (Exit::NotFound, "check the path outside of the volume"),
+        Errno::EXIST => (Exit::Exists, "choose another name, or remove what is there"),
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
+            (Exit::Full, "free room on the file system of that path, or copy to another one")
+        }
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            (Exit::Denied, "get permission for that path, or name another one")
+        }
+        _ => (Exit::Failed, "the system's own error says what it refused"),
+    };
+    Failure::new(exit, error.to_string(), help)
 }
 
 pub fn run(context: &Context, args: &Volume) -> Result {
@@ -245,7 +271,7 @@ fn create(context: &Context, args: &Create) -> Result {
 }
 
 fn ls(context: &Context, args: &Ls) -> Result {
-    let pool = context.open(&args.of.pool)?;
+    let pool = context.open_to_read(&args.of.pool)?;
     let files = Files::open_read(&pool, &args.of.volume)?;
     let path = args.path.as_bytes();
     let inode = files.find(path)?;
@@ -283,7 +309,7 @@ fn cp(context: &Context, args: &Cp) -> Result {
             copied.into()
         }
         (Some(inside), None) => {
-            let pool = context.open(&args.of.pool)?;
+            let pool = context.open_to_read(&args.of.pool)?;
             let files = Files::open_read(&pool, &args.of.volume)?;
             let inode = files.find(inside)?;
             let mut target = PathBuf::from(&args.to);
@@ -312,27 +338,34 @@ fn name_of(source: &Path) -> Result<OsString> {
 
 fn group(args: &Group) -> Result {
     let root = root_of(&args.dir)?;
+    // Before the group begins: a signal ends the program, and with it the group.
+    let supervisor = Supervisor::new();
     let value = format!("{} {}", args.limit, std::process::id());
     setxattr(&root, GROUP, value.as_bytes(), XattrFlags::empty()).map_err(|error| no_group(&root, error))?;
-    let ran = Command::new(&args.program[0]).args(&args.program[1..]).stdin(Stdio::inherit()).status();
+    let ran = supervisor.run(Command::new(&args.program[0]).args(&args.program[1..]));
     let ended = removexattr(&root, GROUP);
-    let status = ran.map_err(|error| Failure::file("start", Path::new(&args.program[0]), &error))?;
-    ended.map_err(|error| no_group(&root, error))?;
-    match status.success() {
-        true => Ok(()),
-        false => {
-            Err(Failure::Program(status.code().and_then(|code| code.try_into().ok()).unwrap_or(u8::MAX)))
-        }
-    }
+    let ran = ran.map_err(|error| Failure::file("start", Path::new(&args.program[0]), &error))?;
+    ended.map_err(|error| not_ended(&root, error))?;
+    finished(&ran)
 }
 
 fn no_group(root: &Path, error: Errno) -> Failure {
     let (exit, help) = match error {
-        Errno::TIMEDOUT => (Exit::Failed, "its changes became durable in parts; give a longer --limit"),
         Errno::BUSY => (Exit::Busy, "wait until the other group ends"),
+        Errno::SRCH => (Exit::Unsuitable, "run it where `pmo-mount` runs: not in another PID namespace"),
         _ => (Exit::Unsuitable, "name a directory of a volume that `pmo mount` mounted"),
     };
     Failure::new(exit, format!("cannot have a group of changes below {}: {error}", root.display()), help)
+}
+
+fn not_ended(root: &Path, error: Errno) -> Failure {
+    let (exit, help) = match error {
+        Errno::TIMEDOUT => (Exit::Failed, "its changes became durable in parts; give a longer --limit"),
+        Errno::NOSPC => (Exit::Full, "its changes are not durable yet: make room in the pool (`pmo grow`)"),
+        Errno::NOTCONN => (Exit::Failed, "`pmo-mount` died; mount again, and look which changes are there"),
+        _ => (Exit::Failed, "its changes may be durable in parts: look at the files"),
+    };
+    Failure::new(exit, format!("cannot end the group of changes below {}: {error}", root.display()), help)
 }
 
 fn root_of(dir: &Path) -> Result<PathBuf> {

@@ -92,7 +92,8 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) take_over: bool,
 
-    /// Ship a pool that was restored from this store, in place of the first
+    /// Ship a pool that was restored from this store, in place of the first; one without any of its
+    /// objects is refused
     #[arg(long)]
     pub(crate) promote: bool,
 

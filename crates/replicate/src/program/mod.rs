@@ -79,7 +79,9 @@ fn exit(error: &ReplicateError) -> u8 {
         ReplicateError::Refused { .. } => 6,
         ReplicateError::Exists(_) => 7,
         ReplicateError::NoRoom { .. } => 8,
-        ReplicateError::Version { .. } | ReplicateError::OtherPool { .. } => 9,
+        ReplicateError::Version { .. }
+        | ReplicateError::OtherPool { .. }
+        | ReplicateError::Unrelated { .. } => 9,
         _ => 1,
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
     let mut authority = StoreAuthority::new(&*bucket, &clock, args.lease);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let owner = format!("{} (process {})", host.trim(), std::process::id());
-    let claim = Claim { pool: pool.id(), owner, take_over: args.take_over, promote: args.promote };
+    let claim = Claim { take_over: args.take_over, promote: args.promote, ..Claim::of(&pool, &owner)? };
     let mut shipper = Shipper::begin(&pool, &args.key()?, &mut authority, &claim)?;
     if !args.quiet && !json {
         let (pool, store, epoch) = (args.pool.display(), args.store.name(), shipper.position().epoch);
