@@ -107,6 +107,7 @@ static void parts(pmo_pool *pool)
     FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_BAD_SIZE, "multiples of a page");
     ranges[1].len = UINT64_MAX;
     FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "2^64");
+    ranges[1].len = 4096;
     ranges[1].object = NULL;
     FAILS(pmo_create_from_ranges(pool, "n", ranges, 2, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "object of a range is NULL");
     FAILS(pmo_create_from_ranges(pool, "n", NULL, 1, NULL, 0, &options) == -1, PMO_ERR_ARGUMENT, "list of ranges is NULL");
