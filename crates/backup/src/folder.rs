@@ -121,19 +121,20 @@ pub(crate) fn replaced(path: &Path, replace: bool) -> Result<PathBuf> {
 
 /// Fails at anything but a backup and an empty file: another one may be a pool in use.
 fn expect_backup(path: &Path) -> Result<()> {
-    let foreign = || BackupError::NotReplaced { path: path.to_owned(), found: "no backup" };
-    let begins = |file: File| {
-        let mut start = Vec::new();
-        file.take(MAGIC.len() as u64).read_to_end(&mut start).map(|_| start)
-    };
-    match File::options().read(true).custom_flags(DIRECT).open(path) {
+    match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Ok(file) if !file.metadata().is_ok_and(|found| found.is_file()) => Err(foreign()),
-        found => match found.and_then(begins).map_err(BackupError::file("read", path))? {
-            start if start.is_empty() || start == MAGIC => Ok(()),
-            _ => Err(foreign()),
-        },
+        Ok(found) if found.is_file() && (found.len() == 0 || begins_as_backup(path)?) => Ok(()),
+        _ => Err(BackupError::NotReplaced { path: path.to_owned(), found: "no backup" }),
     }
+}
+
+/// Whether the file may be a backup, whole or not.
+pub(crate) fn begins_as_backup(path: &Path) -> Result<bool> {
+    let opened = File::options().read(true).custom_flags(DIRECT).open(path);
+    let mut start = Vec::new();
+    let read = opened.and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut start));
+    read.map_err(BackupError::file("read", path))?;
+    Ok(start == MAGIC)
 }
 
 /// Keeps a part that the next backup can continue.

@@ -9,12 +9,13 @@ use crate::Progress;
 use crate::chain::{Chain, Kept, named};
 use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
-use crate::folder::publish;
+use crate::folder::{begins_as_backup, publish};
 use crate::format::{CHUNK, PAGE};
 use crate::partial::Partial;
-use indelible::{Alone, ErrorKind, Pool, PoolOptions};
+use indelible::{Alone, Pool, PoolOptions};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDEPENDENT, FLAG_VOLATILE};
+use indelible_store::format::{MIN_POOL, superblock};
 use indelible_store::store::{Attributes, Revived, Unpublished};
 use std::collections::HashMap;
 use std::fs;
@@ -409,20 +410,28 @@ fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
-/// Excludes all processes from the pool to replace, or refuses it. A file that is no pool is
-/// refused, unless it is empty.
+/// Excludes all processes from the pool to replace, or refuses it; also a file that is no pool,
+/// unless it is empty.
 fn expect_unused(path: &Path, options: &PoolOptions) -> Result<Option<Alone>> {
     let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
     if !path.is_file() {
         return Err(used("it is no file, and cannot be replaced by one".into()));
     }
-    if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+    let len = fs::metadata(path).map_err(BackupError::file("read", path))?.len();
+    if len == 0 {
         return Ok(None);
     }
-    match indelible::claimed(path, options) {
-        Err(error) if error.kind() == ErrorKind::NotAPool => {
-            Err(BackupError::NotReplaced { path: path.to_owned(), found: "no pool" })
-        }
-        alone => Ok(Some(alone?)),
+    if !may_be_pool(path, len, options)? {
+        return Err(BackupError::NotReplaced { path: path.to_owned(), found: "no pool" });
     }
+    Ok(Some(indelible::claimed(path, options)?))
+}
+
+/// A pool that lost its superblocks is known by its length alone.
+fn may_be_pool(path: &Path, len: u64, options: &PoolOptions) -> Result<bool> {
+    let slots = indelible::superblocks(path, options)?;
+    if slots.iter().any(|slot| slot.superblock.magic == superblock::MAGIC) {
+        return Ok(true);
+    }
+    Ok(len >= MIN_POOL && len.is_multiple_of(PAGE) && !begins_as_backup(path)?)
 }

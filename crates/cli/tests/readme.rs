@@ -15,5 +15,5 @@ fn the_session_of_the_readme_prints_what_stands_there() {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin")));
     let variables = [("PATH", path.as_os_str()), ("NO_COLOR", "1".as_ref())];
-    assert_eq!(console(session, folder.path(), &variables), 5);
+    assert_eq!(console(session, folder.path(), &variables), 6);
 }

@@ -121,6 +121,7 @@ fn rust(c: &str) -> String {
         "struct pmo_root" => "Root",
         "struct pmo_root_options" => "RootOptions",
         "struct pmo_snapshot" => "SnapshotOf",
+        "struct pmo_page_range" => "PageRangeOf",
         "struct pmo_collected" => "Collected",
         "struct pmo_scrubbed" => "Scrubbed",
         "struct pmo_pending" => "Pending",
