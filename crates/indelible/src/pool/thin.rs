@@ -84,6 +84,8 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
 
 type Moment = (u64, u64);
 
+type ByTime = Vec<(Moment, Made)>;
+
 /// By its ID: its name may be another snapshot's by the time that it is destroyed.
 #[derive(PartialEq)]
 struct Made {
@@ -168,7 +170,7 @@ impl Pool {
     }
 
     /// The snapshots, and the last one made: names say what the clock said, or were free again.
-    fn snapshots_by_time(&self, name: &str) -> Result<(Vec<(Moment, Made)>, Option<Made>), StoreError> {
+    fn snapshots_by_time(&self, name: &str) -> Result<(ByTime, Option<Made>), StoreError> {
         let store = &self.inner.store;
         let time = |full: &str| moment(full.strip_prefix(name)?.strip_prefix('@')?);
         let last = store.nearest_base(name, |entry| time(&entry.name()).is_some())?;
