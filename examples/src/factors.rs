@@ -63,7 +63,7 @@ fn ask(exchange: &Exchange, numbers: &[&str]) -> Result<()> {
     let mut asked = Vec::new();
     for number in numbers {
         let request = number.parse::<u64>()?.to_le_bytes();
-        let sent = requester.send(&request, None)?.context("nobody serves")?;
+        let sent = requester.send(&request, None)?.context("no server takes requests")?;
         asked.push((number, sent));
     }
     let mut found = Vec::new();

@@ -112,7 +112,7 @@ pub enum BackupError {
     /// Something exists there.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
-    /// Something else than what a replacement replaces.
+    /// The path holds a file of another kind, which is not replaced.
     #[error("{} is {found}, and is not replaced", path.display())]
     NotReplaced {
         /// Which.

@@ -84,7 +84,7 @@ fn only_what_is_of_its_kind_is_replaced() {
     fs::write(&letter, "important").unwrap();
     fs::write(&empty, "").unwrap();
     let writer = rig.hold("ledger", true);
-    // Its own pool, which a process has, and one that nobody has.
+    // Its own pool, which a process has, and a pool without processes.
     let other = rig.path("other.pmo");
     pmo(["clone", &text(&pool), &text(&other)]).fails(4, "in use by");
     pmo(["format", &text(&other), "--size", "16M"]).fine();

@@ -212,8 +212,8 @@ fn a_group_ends_with_its_owner() {
     let Some(mounted) = place.mount() else { return };
     // Nothing takes changes back: those until the death are durable.
     assert!(["one", "two"].iter().all(|name| place.path(name).exists()));
-    let nobody = setxattr(&place.dir, "pmo.group", b"600 2147483647", XattrFlags::empty());
-    assert_eq!(nobody, Err(rustix::io::Errno::SRCH));
+    let absent = setxattr(&place.dir, "pmo.group", b"600 2147483647", XattrFlags::empty());
+    assert_eq!(absent, Err(rustix::io::Errno::SRCH));
     mounted.end();
 }
 

@@ -23,7 +23,7 @@ impl Error {
         Error { errno, what, about: None, cause: None, outside: false }
     }
 
-    /// Of a file of the system.
+    /// An error of a file outside of the volume.
     pub(crate) fn outside(errno: i32, what: &'static str, path: &Path) -> Error {
         Error { outside: true, ..Error::new(errno, what).about(path.display().to_string()) }
     }

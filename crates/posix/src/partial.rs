@@ -139,7 +139,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 fn remove(path: &Path, is_folder: bool) {
-    // A leftover that stays is in nobody's way.
+    // The next copy removes a leftover that stays.
     let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 

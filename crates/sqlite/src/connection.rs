@@ -156,7 +156,7 @@ impl Connection {
                 state.end_writer();
             }
             state.direct.push((self.id, self.view.clone()));
-            // The psync of what is undone takes the next number.
+            // The psync that makes the undoing durable takes the next number.
             view.commits = state.committed + u64::from(stays);
         }
         if level == Level::None {

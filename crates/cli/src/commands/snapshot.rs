@@ -169,11 +169,10 @@ fn free_names(pool: &Pool, names: &[String]) -> Vec<String> {
         let behind = new.iter().find_map(|new| name.strip_prefix(new.as_str()))?;
         if behind.is_empty() { Some(1) } else { behind.strip_prefix('-')?.parse::<u64>().ok() }
     };
-    let mut last = None;
-    for found in pool.list() {
-        // A damaged entry has no name that could be taken.
-        last = last.max(found.ok().and_then(|stat| number(&stat.name)));
-    }
+    let stems = new.clone();
+    let of_this_second = pool.list().named(move |name| stems.iter().any(|stem| name.starts_with(stem)));
+    // A damaged entry has no name that could be taken.
+    let last = of_this_second.filter_map(|found| number(&found.ok()?.name)).max();
     match last {
         None => new,
         Some(last) => new.iter().map(|name| format!("{name}-{}", last + 1)).collect(),
