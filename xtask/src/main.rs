@@ -59,7 +59,7 @@ enum Task {
         /// As --all, but fail where the machine lacks what power cuts need
         #[arg(long, conflicts_with = "rest")]
         require_rig: bool,
-        /// Only the steps with this in their names, of all of them
+        /// Only the step with this name, or the steps with this in their names, of all of them
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
     },

@@ -89,7 +89,7 @@ pub(crate) enum Which {
     All,
 }
 
-/// Runs the steps, or of all of them those with `only` in their names.
+/// Runs the steps, or of all of them the one named `only`; without one, those with it in their names.
 pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result {
     let mut steps = match (which, only) {
         (Which::Quick, None) => QUICK.to_vec(),
@@ -113,7 +113,7 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
         rig.expect("the list has it").run = || power_cuts(true);
     }
     if let Some(name) = only {
-        steps.retain(|step| step.name.contains(name));
+        steps = selected(&steps, name);
         if steps.is_empty() {
             return Err(format!("no step has {name:?} in its name"));
         }
@@ -129,6 +129,15 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())
+}
+
+/// The step with exactly this name: a step that runs beside another is started by its name, and may
+/// start no other. Without one, the steps whose names contain it.
+fn selected(steps: &[Step], name: &str) -> Vec<Step> {
+    match steps.iter().find(|step| step.name == name) {
+        Some(step) => vec![*step],
+        None => steps.iter().filter(|step| step.name.contains(name)).copied().collect(),
+    }
 }
 
 fn done(result: Result) -> Result<Outcome> {
@@ -188,4 +197,20 @@ fn power_cuts(required: bool) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_is_selected_by_its_name_and_no_other_is() {
+        let all = [QUICK, REST, RARE].concat();
+        for step in &all {
+            let names: Vec<_> = selected(&all, step.name).iter().map(|step| step.name).collect();
+            assert_eq!(names, [step.name]);
+        }
+        assert_eq!(selected(&all, "Python").len(), 1);
+        assert!(selected(&all, "packages").len() > 1 && selected(&all, "no such step").is_empty());
+    }
 }
