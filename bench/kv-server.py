@@ -125,7 +125,8 @@ def speed(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for keys in options.keys:
         for load in options.loads:
-            for clients, pipeline, requests in SHAPES:
+            for clients, pipeline, least in SHAPES:
+                requests = least * options.times
                 before = [server.busy() for server in servers]
                 turns = [
                     [server.run(load, clients, pipeline, requests, keys) for server in servers]
@@ -237,6 +238,9 @@ def parsed(parser: argparse.ArgumentParser, *programs: str) -> argparse.Namespac
 def main() -> None:
     parser = arguments(__doc__, [1_000, 100_000])
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
+    parser.add_argument(
+        "--times", type=int, default=1, help="as many requests a turn (a turn in memory is short)"
+    )
     parser.add_argument(
         "--bytes",
         action="store_true",
