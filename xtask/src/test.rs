@@ -89,7 +89,7 @@ pub(crate) enum Which {
     All,
 }
 
-/// Runs the steps, or of all of them the one named `only`; without one, those with it in their names.
+/// Runs the steps; or, of all of them, the one named `only`, or else those with it in their names.
 pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result {
     let mut steps = match (which, only) {
         (Which::Quick, None) => QUICK.to_vec(),

@@ -13,19 +13,27 @@
 
 use crate::args;
 use crate::guard::{Failure, Result, status};
-use indelible::{Tracking, raw};
+use indelible::{PerProcess, Tracking, raw};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-static RUNNING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-static ENDED: Condvar = Condvar::new();
+/// A forked child has none of its parent's, whose threads it lacks.
+static RUNNING: PerProcess<Running> = PerProcess::new();
 
 thread_local! {
     static OWN: RefCell<Option<Transaction>> = const { RefCell::new(None) };
 }
 
+#[derive(Default)]
+struct Running {
+    bases: Mutex<Vec<usize>>,
+    ended: Condvar,
+}
+
 struct Transaction {
+    /// Of the process that began it.
+    running: &'static Running,
     base: usize,
     len: usize,
     records: Vec<Record>,
@@ -36,8 +44,10 @@ struct Record {
     bytes: Vec<u8>,
 }
 
-fn running() -> MutexGuard<'static, Vec<usize>> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+impl Running {
+    fn bases(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.bases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Transaction {
@@ -47,12 +57,18 @@ impl Transaction {
             return Err(Failure::argument(format_args!("the object {:?} is attached for reading", of.name)));
         }
         let base = of.base.addr().get();
-        let mut all = running();
+        let running = RUNNING.get();
+        let mut all = running.bases();
         while all.contains(&base) {
-            all = ENDED.wait(all).unwrap_or_else(PoisonError::into_inner);
+            all = running.ended.wait(all).unwrap_or_else(PoisonError::into_inner);
         }
         all.push(base);
-        Ok(Transaction { base, len: of.len, records: Vec::new() })
+        Ok(Transaction { running, base, len: of.len, records: Vec::new() })
+    }
+
+    /// Whether a forked child sees its parent's, which only the parent ends.
+    fn is_parents(&self) -> bool {
+        !std::ptr::eq(self.running, RUNNING.get())
     }
 
     fn record(&mut self, address: usize, size: usize) -> Result<()> {
@@ -114,17 +130,24 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
+        if self.is_parents() {
+            return;
+        }
         if !self.records.is_empty() {
             // The stores of a detached object are gone.
             let _ = self.undo();
         }
-        running().retain(|base| *base != self.base);
-        ENDED.notify_all();
+        self.running.bases().retain(|base| *base != self.base);
+        self.running.ended.notify_all();
     }
 }
 
 fn own<T>(work: impl FnOnce(&mut Option<Transaction>) -> Result<T>) -> Result<T> {
     let gone = || Failure::argument("the thread is at its end");
+    let work = |own: &mut Option<Transaction>| {
+        let _ = own.take_if(|own| own.is_parents());
+        work(own)
+    };
     OWN.try_with(|own| work(&mut own.borrow_mut())).unwrap_or_else(|_| Err(gone()))
 }
 

@@ -75,6 +75,12 @@ fn s2_26_a_database_goes_into_an_object_and_out_again() {
     std::fs::write(path("text"), "text").unwrap();
     sqlite(&["import", path("text").to_str().unwrap(), pool, "--object", "t"]).fails(9, "no database");
     sqlite(&["import", path("absent").to_str().unwrap(), pool, "--object", "t"]).fails(5, "cannot copy");
+    // SQLite's `journal_mode=PERSIST` leaves a journal that begins with zeros.
+    std::fs::write(path("plain.db-journal"), [0; 512]).unwrap();
+    sqlite(&["import", from, pool, "--object", "persist.db"]).fine();
+    std::fs::write(path("plain.db-journal"), "changes").unwrap();
+    sqlite(&["import", from, pool, "--object", "t"]).fails(9, "changes that the database lacks");
+    std::fs::remove_file(path("plain.db-journal")).unwrap();
     std::fs::write(path("plain.db-wal"), "changes").unwrap();
     sqlite(&["import", from, pool, "--object", "t"]).fails(9, "changes that the database lacks");
     rig.pmo(["create"], ["other", "64K"]).fine();

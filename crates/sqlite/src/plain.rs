@@ -5,7 +5,7 @@ use crate::partial::Partial;
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, Tracking};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind::NotFound, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes copied at a time, and from psync to psync.
@@ -112,7 +112,11 @@ pub fn import(from: &Path, pool: &Pool, object: &str) -> Result<u64, CopyError> 
     for end in ["-wal", "-journal"] {
         let mut beside = from.as_os_str().to_owned();
         beside.push(end);
-        if std::fs::metadata(&beside).is_ok_and(|found| found.len() > 0) {
+        // A journal that begins with zeros is over: `journal_mode=PERSIST` keeps it.
+        let mut first = Vec::new();
+        let begun = File::open(&beside).and_then(|file| file.take(1).read_to_end(&mut first));
+        let over = end == "-journal" && first == [0];
+        if !over && begun.map_or_else(|error| error.kind() != NotFound, |read| read > 0) {
             let text = format!("{} has changes that the database lacks", Path::new(&beside).display());
             return Err(CopyError::Refused(text, "open the database with SQLite and close it, then again"));
         }

@@ -3,6 +3,8 @@
 #include <pmo.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 struct account {
     uint64_t from, to, transfers;
@@ -79,6 +81,47 @@ static void in_one(pmo_pool *pool, const char *name)
     CHECK(pmo_txstart(&account) == -1 && pmo_errno() == PMO_ERR_NOT_ATTACHED);
 }
 
+/* A child that was forked in a transaction has none, and waits for none of its parent's. */
+static void forked(const char *path)
+{
+    int detached[2], status;
+    char byte;
+    pmo_pool *pool = pmo_open(path, 0);
+    CHECK(pool != NULL && pipe(detached) == 0);
+    account = pmo_attach(pool, "found", PMO_WRITE, NULL, 0);
+    CHECK(account != NULL && pmo_txstart(account) == 0 && PMO_TXRECORD(account->to) == 0);
+    account->to = 9;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        CHECK(read(detached[0], &byte, 1) == 1);
+        pool = pmo_open(path, 0);
+        CHECK(pool != NULL && pmo_txend() == -1 && pmo_errno() == PMO_ERR_ARGUMENT);
+        account = pmo_attach(pool, "found", PMO_WRITE, NULL, 0);
+        CHECK(account != NULL && account->to == 9);
+        CHECK(pmo_txstart(account) == 0 && PMO_TXRECORD(account->to) == 0);
+        account->to = 10;
+        CHECK(pmo_txend() == 0);
+        _exit(0);
+    }
+    CHECK(child > 0 && pmo_txend() == 0 && pmo_detach(account) == 0 && pmo_close(pool) == 0);
+    CHECK(write(detached[1], "", 1) == 1);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* What a program without standard output prints goes nowhere, and not into its pool. */
+static void without_output(const char *path)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(fclose(stdout) == 0 && pmo_open(path, 0) != NULL);
+        CHECK(write(1, "x", 1) == -1);
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct pmo_pool_options options = {.tracking = PMO_TRACKING_EXPLICIT};
@@ -91,6 +134,8 @@ int main(int argc, char **argv)
     CHECK(pool != NULL);
     in_one(pool, "found");
     CHECK(pmo_close(pool) == 0);
+    forked(argv[1]);
+    without_output(argv[1]);
     puts("done");
     return 0;
 }

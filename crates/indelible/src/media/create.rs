@@ -1,4 +1,4 @@
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use indelible_store::medium::{LockKey, LockMode};
@@ -55,15 +55,31 @@ impl Media {
         };
         let stat = rustix::fs::fstat(file).map_err(|e| failed("inspect", path, e))?;
         if stat.st_nlink == 0 {
-            let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-            rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
-                .map_err(|e| failed("create", path, e))?;
+            name(file.as_fd(), path)?;
             sync_parent(path).inspect_err(|_| {
                 let _ = rustix::fs::unlink(path);
             })?;
         }
         Ok(())
     }
+}
+
+/// Gives a file without a name this one.
+fn name(file: BorrowedFd<'_>, path: &Path) -> Result<(), MediaError> {
+    const DESCRIPTORS: &str = "/proc/self/fd";
+    let this = format!("{DESCRIPTORS}/{}", file.as_raw_fd());
+    match rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW) {
+        Err(Errno::NOENT) if !Path::new(DESCRIPTORS).exists() => {}
+        named => return named.map_err(|e| failed("create", path, e)),
+    }
+    // Old kernels ask for a privilege.
+    rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH).map_err(|error| match error {
+        Errno::NOENT => {
+            let (choice, why) = ("a new pool", "naming it needs /proc, which is not mounted here");
+            MediaError::Unsuitable { path: path.into(), choice, why }
+        }
+        error => failed("create", path, error),
+    })
 }
 
 fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {

@@ -7,7 +7,9 @@
 //!    leaked and never move.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
-//! 4. The child replaces a parent's descriptor by an `O_PATH` one, on which every operation fails,
+//! 4. No descriptor here is 0, 1 or 2: a program that closed its standard output would print into a
+//!    pool.
+//! 5. The child replaces a parent's descriptor by an `O_PATH` one, on which every operation fails,
 //!    so that a late drop cannot close another file.
 //!
 //! Children of `vfork`, `posix_spawn` or a bare `clone` run no handlers; their `exec` closes
@@ -104,6 +106,7 @@ pub(crate) struct ForkFd {
 impl ForkFd {
     pub(crate) fn new(fd: OwnedFd) -> io::Result<ForkFd> {
         install()?;
+        let fd = beyond_standard(fd)?;
         // SAFETY: null, or a chunk of the list, leaked (2).
         let hint = unsafe { ROOM.load(Ordering::Acquire).as_ref() }.unwrap_or(&FDS);
         let known = hint.onwards().chain(FDS.onwards());
@@ -120,6 +123,15 @@ impl ForkFd {
     #[inline]
     pub(crate) fn is_stale(&self) -> bool {
         is_stale(self.generation)
+    }
+}
+
+/// The same open file under a number that no standard stream has (4).
+fn beyond_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
+    const FIRST: i32 = 3;
+    match fd.as_raw_fd() {
+        FIRST.. => Ok(fd),
+        _ => Ok(rustix::io::fcntl_dupfd_cloexec(&fd, FIRST)?),
     }
 }
 
@@ -255,5 +267,25 @@ pub(crate) fn is_so_in_a_child(work: impl FnOnce() -> bool) -> bool {
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             status == 0
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_open_takes_no_place_of_a_closed_standard_stream() {
+        assert!(is_so_in_a_child(|| {
+            let made = || {
+                let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+                rustix::fs::open("/", flags, rustix::fs::Mode::empty()).unwrap()
+            };
+            // SAFETY: the child uses none of the streams.
+            (0..3).for_each(|fd| unsafe { assert_eq!(libc::close(fd), 0) });
+            let lowest = made();
+            let kept = ForkFd::new(made()).unwrap();
+            lowest.as_raw_fd() == 0 && kept.as_fd().as_raw_fd() > 2
+        }));
     }
 }
