@@ -1,6 +1,6 @@
 use crate::support::{self, Ground, World};
 use crate::transactional_heap::{blocks, simulated};
-use indelible::collections::transactional::{TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};
+use indelible::collections::transactional::{TxCountedMap, TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};
 use indelible::{Error, ErrorKind, Persist, Plain, Pool, Tracking, Tx, TxHeap};
 use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimMedium, for_each_crash};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,6 +16,7 @@ struct All {
     map: TxHashMap<u64, [u64; 10]>,
     ordered: TxOrderedMap<u64, u64>,
     queue: TxQueue<u64>,
+    counted: TxCountedMap<u64, u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,13 +26,14 @@ struct Model {
     map: BTreeMap<u64, [u64; 10]>,
     ordered: BTreeMap<u64, u64>,
     queue: VecDeque<u64>,
+    counted: BTreeMap<u64, u64>,
 }
 
 fn change(tx: &mut Tx<'_>, all: &All, seed: u64) -> Result<(), Error> {
     let mut random = Seeded::new(seed);
     for _ in 0..random.usize(1..6) {
         let (value, key) = (random.u64(1..), random.u64(0..40));
-        match random.u8(0..11) {
+        match random.u8(0..13) {
             0 => all.list.push_front(tx, [value; 3])?,
             1 => all.list.push_back(tx, [value; 3])?,
             2 => drop(all.list.pop_front(tx)?),
@@ -42,6 +44,8 @@ fn change(tx: &mut Tx<'_>, all: &All, seed: u64) -> Result<(), Error> {
             7 => drop(all.ordered.insert(tx, key, value)?),
             8 => drop(all.ordered.remove(tx, key)?),
             9 => all.queue.push(tx, value)?,
+            10 => drop(all.counted.insert(tx, key, value)?),
+            11 => drop(all.counted.remove(tx, key)?),
             _ => drop(all.queue.pop(tx)?),
         }
     }
@@ -52,7 +56,7 @@ fn model_change(model: &mut Model, seed: u64) {
     let mut random = Seeded::new(seed);
     for _ in 0..random.usize(1..6) {
         let (value, key) = (random.u64(1..), random.u64(0..40));
-        match random.u8(0..11) {
+        match random.u8(0..13) {
             0 => model.list.insert(0, [value; 3]),
             1 => model.list.push([value; 3]),
             2 => drop((!model.list.is_empty()).then(|| model.list.remove(0))),
@@ -63,6 +67,8 @@ fn model_change(model: &mut Model, seed: u64) {
             7 => drop(model.ordered.insert(key, value)),
             8 => drop(model.ordered.remove(&key)),
             9 => model.queue.push_back(value),
+            10 => drop(model.counted.insert(key, value)),
+            11 => drop(model.counted.remove(&key)),
             _ => drop(model.queue.pop_front()),
         }
     }
@@ -77,6 +83,11 @@ fn content(heap: &TxHeap, all: &All) -> Model {
         })?;
         model.ordered.extend(all.ordered.to_vec(tx)?);
         model.queue.extend(all.queue.to_vec(tx)?);
+        all.counted.for_each(tx, |tx, key, value| {
+            model.counted.insert(key, tx.read(value)?);
+            Ok(())
+        })?;
+        assert_eq!(all.counted.len(tx)?, model.counted.len() as u64);
         Ok::<_, Error>(model)
     });
     read.unwrap()
@@ -88,7 +99,8 @@ fn nothing_is_lost(heap: &TxHeap, all: &All) {
         all.vec.clear(tx)?;
         all.map.clear(tx)?;
         all.ordered.clear(tx)?;
-        all.queue.clear(tx)
+        all.queue.clear(tx)?;
+        all.counted.clear(tx)
     });
     cleared.unwrap();
     assert_eq!(blocks(heap), 1, "blocks were lost");

@@ -13,8 +13,10 @@ const BRANCH: u64 = 1;
 
 /// A hash map.
 ///
-/// Transactions that change different keys seldom conflict: it does not count its keys, as
-/// [`TxCountedMap`](super::TxCountedMap) does. `K` and `V` have whole words.
+/// Transactions that change different keys seldom conflict. So it does not know its length: each
+/// insertion would change a word that `len` reads, and if `len` reads few words, two insertions
+/// often change the same one. [`TxCountedMap`](super::TxCountedMap) is the same map with `len`.
+/// `K` and `V` have whole words.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxHashMap<K, V> {
@@ -22,6 +24,14 @@ pub struct TxHashMap<K, V> {
     seed: TxCell<u64>,
     of: [TxCell<TxPtr<Leaf<K, V>>>; 0],
 }
+
+/// Maps that know their number of keys.
+#[diagnostic::on_unimplemented(
+    message = "a `TxHashMap` does not know its length",
+    label = "has no `len`",
+    note = "a `TxCountedMap` has, and the same methods otherwise; `TxHashMap::count` counts key by key"
+)]
+pub trait Counted {}
 
 /// Per four bits of the hash: 0, keys of one hash, or a next branch.
 #[derive(Plain)]
@@ -238,6 +248,23 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
             },
             |_, _| Ok(()),
         )
+    }
+
+    /// Not of this map: [`TxCountedMap`](super::TxCountedMap) knows its length, and
+    /// [`count`](TxHashMap::count) counts key by key.
+    ///
+    /// ```compile_fail,E0277
+    /// use indelible::collections::transactional::TxHashMap;
+    ///
+    /// fn len(tx: &mut indelible::Tx<'_>, map: &TxHashMap<u64, u64>) -> indelible::Result<u64> {
+    ///     map.len(tx) // "a `TxHashMap` does not know its length"
+    /// }
+    /// ```
+    pub fn len(&self, tx: &mut Tx<'_>) -> Result<u64>
+    where
+        Self: Counted,
+    {
+        self.count(tx)
     }
 
     /// Counts the keys, one by one: [`TxCountedMap`](super::TxCountedMap) knows their number.
