@@ -402,20 +402,47 @@ fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject
         tx.write(&b.cells[9], 2)
     })
     .unwrap();
-    world.sim().unwrap().fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    world.sim().unwrap().fail_from(OpKind::Reserve, 0, Fault::NoSpace);
     (pool, a, b)
+}
+
+#[test]
+fn s1_06_an_epoch_without_space_is_published_once_there_is_space() {
+    let world = simulated();
+    let (pool, a, b) = without_room_for_its_epoch(&world);
+    let strict = strict_beside(&world, &pool);
+    let read = || transaction(&[&a, &strict], |tx| tx.read(&a.cells[0])).unwrap_err().kind();
+    let kinds = [
+        a.tx_sync().unwrap_err().kind(),
+        read(),
+        b.psync().unwrap_err().kind(),
+        transaction(&[&a, &b], |tx| tx.write(&a.cells[1], 3)).map_or_else(|error| error.kind(), |()| read()),
+    ];
+    assert_eq!(kinds, [ErrorKind::NoSpace; 4]);
+    assert!(a.pending().bytes > 0);
+    world.sim().unwrap().clear_faults();
+    assert_eq!(transaction(&[&a, &strict], |tx| tx.read(&a.cells[0])).unwrap(), 2);
+    b.tx_sync().unwrap();
+    assert_eq!((durable(&pool, "a", 0), durable(&pool, "b", 9), durable(&pool, "a", 1)), (2, 2, 3));
+    assert_eq!(a.pending(), Pending::default());
+}
+
+fn strict_beside(world: &World, pool: &Pool) -> TxObject<Table> {
+    world.sim().unwrap().clear_faults();
+    let strict = strict(pool);
+    world.sim().unwrap().fail_from(OpKind::Reserve, 0, Fault::NoSpace);
+    strict
 }
 
 #[test]
 fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     let world = simulated();
     let (pool, a, b) = without_room_for_its_epoch(&world);
-    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    let kinds =
+        [a.tx_sync().unwrap_err().kind(), a.detach().unwrap_err().kind(), b.detach().unwrap_err().kind()];
+    assert_eq!(kinds, [ErrorKind::NoSpace; 3]);
     world.sim().unwrap().clear_faults();
-    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Poisoned);
-    assert_eq!(a.detach().unwrap_err().kind(), ErrorKind::Poisoned);
-    assert!(pool.stat("a").unwrap().needs_recovery);
-    assert_eq!(b.detach().unwrap_err().kind(), ErrorKind::Poisoned);
+    assert!(pool.stat("a").unwrap().needs_recovery && pool.stat("b").unwrap().needs_recovery);
     drop(pool);
     let pool = world.open();
     let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
@@ -539,6 +566,36 @@ fn s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_a
         let (a, object) = (attach(&pool, "a"), attach(&pool, "strict"));
         assert_eq!((get(&a, 0), get(&object, 0)), (2, 2), "{fault:?}");
     }
+}
+
+#[test]
+fn s1_06_a_transaction_over_both_classes_without_space_says_so_and_is_whole_or_absent() {
+    let world = simulated();
+    let (pool, a, b) = both(&world);
+    let object = strict(&pool);
+    set(&object, 0, 1);
+    pool.snapshot("strict", "then", b"").unwrap();
+    world.sim().unwrap().fail_from(OpKind::Reserve, 0, Fault::NoSpace);
+    let refused = transaction(&[&a, &object], |tx| {
+        tx.write(&a.cells[0], 2)?;
+        tx.write(&object.cells[0], 2)
+    });
+    world.sim().unwrap().clear_faults();
+    let refused = [
+        refused.unwrap_err(),
+        object.transaction(|tx| tx.read(&object.cells[0])).unwrap_err(),
+        b.tx_sync().map_or_else(|error| error, |()| b.psync().unwrap_err()),
+        pool.attach_transactional::<Table>("a").map(drop).unwrap_err(),
+    ];
+    for error in refused {
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{text}");
+        assert!(text.contains("no space") && text.contains("attach again"), "{text}");
+        assert!(!text.contains("earlier write"), "{text}");
+    }
+    drop((a, b, object));
+    let (a, object) = (attach(&pool, "a"), attach(&pool, "strict"));
+    assert_eq!((get(&a, 0), get(&object, 0)), (2, 2));
 }
 
 #[test]

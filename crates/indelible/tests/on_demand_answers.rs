@@ -297,6 +297,69 @@ fn s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commi
     assert_eq!(get(&a, 0), 7);
 }
 
+type Wide = [TxCell<u64>; (2 << 20) / 8];
+
+/// A pool with on-demand commits for which it has no room, and their objects.
+fn wide_without_room() -> (SimMedium, Pool, TxObject<Wide>, Object, Vec<String>) {
+    let (sim, pool) = medium_and_pool();
+    pool.create_with("wide", &how(2 << 20)).unwrap();
+    pool.create_with("strict", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();
+    pool.create_with("c", &how(4096)).unwrap();
+    let wide = pool.attach_transactional::<Wide>("wide").unwrap();
+    let strict: Object = pool.attach_with_on_demand("strict", b"").unwrap();
+    for page in 0..500 {
+        wide.transaction(|tx| tx.write(&wide[page * 512], 7)).unwrap();
+    }
+    pool.snapshot("wide", "then", b"").unwrap();
+    let filled = fill(&pool);
+    (sim, pool, wide, strict, filled)
+}
+
+fn refused_for_want_of_room<T: std::fmt::Debug>(done: indelible::Result<T>) {
+    let error = done.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::NoRoom, "{text}");
+    assert!(text.contains("of pool") && text.contains("pmo grow"), "{text}");
+}
+
+#[test]
+fn s1_06_a_transaction_that_only_reads_ends_nothing_for_want_of_room() {
+    let (sim, pool, wide, strict, filled) = wide_without_room();
+    let read = || transaction(&[&wide, &strict], |tx| tx.read(&wide[0]));
+    refused_for_want_of_room(read());
+    let c: Object = pool.attach_transactional("c").unwrap();
+    refused_for_want_of_room(read());
+    wide.transaction(|tx| tx.write(&wide[1], 8)).unwrap();
+    refused_for_want_of_room(wide.tx_sync());
+    assert_eq!(after_a_power_cut(&sim, ["wide"]), [(0, 0)]);
+    filled.iter().for_each(|name| pool.destroy(name).unwrap());
+    assert_eq!(read().unwrap(), 7);
+    c.tx_sync().unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["wide"]), [(7, 8)]);
+}
+
+#[test]
+fn s1_06_a_transaction_over_both_classes_without_room_changes_nothing() {
+    for pages in [1, 400] {
+        let (sim, pool, wide, strict, filled) = wide_without_room();
+        let change = || {
+            transaction(&[&wide, &strict], |tx| {
+                (0..pages).try_for_each(|page| tx.write(&wide[page * 512], 8))?;
+                tx.write(&strict[0], 8)
+            })
+        };
+        refused_for_want_of_room(change());
+        refused_for_want_of_room(change());
+        wide.transaction(|tx| tx.write(&wide[1], 9)).unwrap();
+        filled.iter().for_each(|name| pool.destroy(name).unwrap());
+        assert_eq!(get(&strict, 0), 0, "nothing of it is left");
+        assert_eq!(transaction(&[&wide, &strict], |tx| tx.read(&wide[0])).unwrap(), 7);
+        assert_eq!(after_a_power_cut(&sim, ["wide", "strict"]), [(7, 9), (0, 0)]);
+        change().unwrap();
+        assert_eq!(after_a_power_cut(&sim, ["wide", "strict"]), [(8, 9), (8, 0)]);
+    }
+}
+
 struct Held {
     armed: AtomicBool,
     reached: Sender<()>,

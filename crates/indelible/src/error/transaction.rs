@@ -1,5 +1,7 @@
 use super::ErrorKind;
 use super::kinds::LOST_WORD;
+use indelible_store::error::StoreError;
+use std::sync::Arc;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransactionError {
@@ -41,6 +43,8 @@ pub(crate) enum TransactionError {
     Checked(&'static str),
     #[error("its words have no check words")]
     Unchecked,
+    #[error("{0}; memory is ahead of the pool by a transaction that had to be durable")]
+    Unpublished(Arc<StoreError>),
     #[error("the environment names no pool")]
     NoPool,
     #[error("no handler for SIGSEGV can be installed: {0}")]
@@ -54,6 +58,7 @@ impl TransactionError {
             TransactionError::Inside => ErrorKind::InTransaction,
             TransactionError::OtherUsers => ErrorKind::Held,
             TransactionError::Lost { .. } => ErrorKind::Damaged,
+            TransactionError::Unpublished(_) => ErrorKind::Poisoned,
             TransactionError::Classes
             | TransactionError::BlockClasses
             | TransactionError::AloneOnDemand
@@ -105,6 +110,10 @@ impl TransactionError {
             TransactionError::Checked(_) => "copy its data to an object without check words",
             TransactionError::Unchecked => {
                 "`pmo check` looks at what the pool says of the object; `pmo create --ecc` makes one with check words"
+            }
+            TransactionError::Unpublished(_) => {
+                "make room in the pool, or space for it, then detach what this process has attached of it and attach again: that \
+                 recovers every transaction that was acknowledged"
             }
             TransactionError::PsyncObject => {
                 "give it the class transactional while it is detached (`pmo set --class`, `pmo_set_durability`), and attach it as such"

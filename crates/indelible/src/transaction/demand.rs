@@ -34,13 +34,16 @@ pub(super) struct Demand {
     /// [`UNBOUNDED`] without a guard.
     budget: AtomicU64,
     measured: Mutex<(u64, u64)>,
-    /// An epoch failed: memory stays ahead of the pool.
+    /// Memory stays ahead of the pool: an epoch failed, or one was refused that a changed
+    /// transaction waited for.
     failed: AtomicBool,
+    /// That refusal. Set before `failed`.
+    refused: OnceLock<Arc<StoreError>>,
     /// An object was detached with commits that the pool lacks.
     left: AtomicBool,
     pub(super) ended: Arc<OnceLock<bool>>,
-    /// Epochs told to the store. Locked while one is published.
-    pub(super) turn: Mutex<u64>,
+    /// Locked while an epoch is published.
+    pub(super) turn: Mutex<()>,
 }
 
 impl Demand {
@@ -58,9 +61,10 @@ impl Demand {
             budget: AtomicU64::new(UNBOUNDED),
             measured: Mutex::default(),
             failed: AtomicBool::new(false),
+            refused: OnceLock::new(),
             left: AtomicBool::new(false),
             ended: Arc::default(),
-            turn: Mutex::new(0),
+            turn: Mutex::default(),
         }
     }
 
@@ -71,6 +75,16 @@ impl Demand {
 
     pub(super) fn fail(&self) {
         self.failed.store(true, Ordering::Release);
+    }
+
+    /// The pool refused an epoch after the caller had changed memory.
+    pub(super) fn fail_refused(&self, refusal: StoreError) {
+        let _ = self.refused.set(Arc::new(refusal));
+        self.fail();
+    }
+
+    pub(super) fn refused(&self) -> Option<Arc<StoreError>> {
+        self.refused.get().cloned()
     }
 
     pub(super) fn leave(&self) {
@@ -161,6 +175,7 @@ impl Demand {
     ) -> Result<(), StoreError> {
         // Recovery ignores an invalid entry, so lines are stored before room in the epoch is
         // reserved.
+        let strict = own.is_strict();
         let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
         log.begin();
         let mut entry = Entry { log, unmarked: 0, count: 0 };
@@ -181,6 +196,8 @@ impl Demand {
         if unmarked > 0 || budget == 0 {
             at_once = self.reserve(commits, unmarked, budget)?;
             mark(views, lines());
+        } else if strict && !self.fits(commits, 0) {
+            return Err(no_room(count));
         }
         // Rule D3 of docs/protocol.md.
         if !Mutant::LogUnvalidated.is_on() {

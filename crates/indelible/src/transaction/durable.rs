@@ -4,7 +4,7 @@ use super::checked::word;
 use super::demand::{Changed, Demand};
 use super::own::Own;
 use super::view::View;
-use crate::error::Cause;
+use crate::error::{Cause, TransactionError};
 use crate::memory::MemoryError;
 use indelible_stm::pairs::PairLine;
 use indelible_stm::{Line, Receipt, Sink, WriteSet};
@@ -24,6 +24,12 @@ pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v Vie
 #[inline]
 fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
+}
+
+/// Nothing of the epoch reached the medium.
+fn is_refusal(error: &StoreError) -> bool {
+    let full = matches!(error, StoreError::NoRoom { .. } | StoreError::NoSpace);
+    full || matches!(error, StoreError::HeldStill { .. } | StoreError::TableBusy { .. })
 }
 
 pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
@@ -51,7 +57,7 @@ impl Durable {
         lines: impl Fn() -> L,
     ) -> Result<u64, Cause> {
         let Some(demand) = self.demand.as_ref().filter(|demand| !demand.has_failed()) else {
-            return Err(StoreError::Poisoned.into());
+            return Err(self.explained(StoreError::Poisoned));
         };
         own.set_strict(false);
         demand.give_log(own, 1).map_err(MemoryError::from)?;
@@ -59,6 +65,19 @@ impl Durable {
         let number = self.number();
         demand.log(&self.commits, own, number, lines)?;
         Ok(number)
+    }
+
+    /// `Poisoned` with its cause, if the pool refused what a transaction had changed.
+    #[cold]
+    pub(super) fn explained(&self, error: StoreError) -> Cause {
+        let refused = || self.demand.as_ref().map_or_else(|| self.commits.refused(), Demand::refused);
+        match error {
+            StoreError::Poisoned => match refused() {
+                Some(refusal) => TransactionError::Unpublished(refusal).into(),
+                None => StoreError::Poisoned.into(),
+            },
+            other => other.into(),
+        }
     }
 
     #[inline]
@@ -74,19 +93,27 @@ impl Durable {
     }
 
     #[cold]
-    fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
+    fn await_epoch(&self, demand: &Demand, receipt: Receipt) -> Result<(), StoreError> {
         if Mutant::StrongerClassIgnored.is_on() {
             return Ok(());
         }
-        let done = self.sync.get().map_or(Err(StoreError::Poisoned.into()), |sync| sync.0(sequence));
-        done.map_err(|cause| {
-            self.demand.iter().for_each(Demand::fail);
-            match cause {
-                Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
-                Cause::Store(error) => error,
-                _ => StoreError::Poisoned,
-            }
-        })
+        let sync = self.sync.get().ok_or(StoreError::Poisoned)?;
+        let error = match sync.0(receipt.durable_from()) {
+            Ok(()) => return Ok(()),
+            Err(Cause::Store(error)) => error,
+            // This thread is in no transaction, and in no forked child.
+            Err(_) => StoreError::Poisoned,
+        };
+        // Rule D7 of docs/protocol.md: one that only read changed nothing.
+        if receipt.sequence().is_none() {
+            return Err(error);
+        }
+        if is_refusal(&error) {
+            demand.fail_refused(error);
+            return Err(StoreError::Poisoned);
+        }
+        demand.fail();
+        Err(error)
     }
 
     fn lines(&self, own: &mut Own, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
@@ -150,9 +177,9 @@ impl Sink for Durable {
 
     #[inline]
     fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
-        if self.demand.is_some() {
+        if let Some(demand) = &self.demand {
             own.note(receipt.durable_from());
-            return if own.is_strict() { self.await_epoch(receipt.durable_from()) } else { Ok(()) };
+            return if own.is_strict() { self.await_epoch(demand, receipt) } else { Ok(()) };
         }
         let from = if Mutant::ReadNotAwaited.is_on() {
             receipt.sequence().unwrap_or(0)

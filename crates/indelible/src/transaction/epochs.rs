@@ -21,8 +21,13 @@ pub(super) fn now_and_then<S: Send + Sync + 'static>(
     start("indelible-epoch", move || {
         loop {
             std::thread::sleep(bounds.every().map_or(LOOK, |every| every.min(LOOK)));
-            let Some(space) = space.upgrade() else { return };
-            if bounds.every().is_some() {
+            if space.strong_count() == 0 {
+                return;
+            }
+            // Without a bound, this thread must not be the last that has the space.
+            if bounds.every().is_some()
+                && let Some(space) = space.upgrade()
+            {
                 publish(&space);
             }
         }

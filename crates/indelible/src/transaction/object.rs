@@ -207,7 +207,8 @@ impl<T: Plain> TxObject<T> {
     /// Returns when all of this process's transactions in the pool so far are durable.
     ///
     /// # Errors
-    /// `InTransaction`; `Poisoned` if one of them failed.
+    /// `InTransaction`; `Poisoned` if one of them failed. On demand, after `NoRoom`, `NoSpace` and
+    /// `Busy` they are in memory, and the call may be repeated.
     pub fn psync(&self) -> Result<()> {
         self.attached.psync()
     }
@@ -243,9 +244,9 @@ impl<T: Plain> TxObject<T> {
     /// Detaches.
     ///
     /// # Errors
-    /// All returned transactions are safe. On demand, after `NoRoom`, or in a transaction, this
-    /// process keeps the object until it can publish them; after any other error the next attach
-    /// recovers them.
+    /// All returned transactions are safe. On demand, after `NoRoom`, `NoSpace` and `Busy`, or in a
+    /// transaction, this process keeps the object until it can publish them; after any other error
+    /// the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.attached.end();
         result.map_err(|cause| self.attached.error("detach", cause))

@@ -173,7 +173,7 @@ impl OpenTx {
             Err(CommitError::Conflict(_)) => Ok(false),
             Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => self.make_room(lines as u64),
             Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => {
-                failed(self, error.into())
+                failed(self, first.space.explained(error))
             }
             Err(CommitError::Forked) => failed(self, Cause::Forked),
         }

@@ -68,7 +68,8 @@ pub struct Tx<'t> {
 ///
 /// - `InTransaction`: one runs on this thread. `DifferentPools`, `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
-/// - `NoRoom`: its changes exceed the pool's room in its log.
+/// - `NoRoom`: its changes, or on-demand commits before it that it waits for, exceed the pool's
+///   room in its log. Nothing happened, and it may be run again.
 /// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: neither it nor later transactions in this pool
 ///   can be made durable. Detach all transactional objects of the pool, and attach them again: all
 ///   acknowledged transactions are there; this one as a whole or, unless the medium failed, not at
@@ -132,7 +133,7 @@ pub(super) fn expect_together<'o>(
 #[inline]
 pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
-    Ok(first.space.check()?)
+    first.space.check()
 }
 
 pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
@@ -216,7 +217,7 @@ fn attempt<R, E: From<Error>>(
     match error {
         CommitError::Conflict(_) => Ok(Attempt::Again),
         CommitError::Refused(StoreError::NoRoom { .. }) if !once => Ok(Attempt::Short(lines as u64)),
-        CommitError::Refused(error) | CommitError::Unacknowledged(error) => Err(error.into()),
+        CommitError::Refused(error) | CommitError::Unacknowledged(error) => Err(first.space.explained(error)),
         CommitError::Forked => Err(Cause::Forked),
     }
 }

@@ -191,12 +191,16 @@ impl Space {
     }
 
     #[inline]
-    pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.demand() {
-            Some(demand) if !demand.has_failed() => Ok(()),
-            Some(_) => Err(StoreError::Poisoned),
-            None => self.commits().check(),
-        }
+    pub(super) fn check(&self) -> Result<(), Cause> {
+        let failed = match self.demand() {
+            Some(demand) => demand.has_failed(),
+            None => self.commits().check().is_err(),
+        };
+        if failed { Err(self.explained(StoreError::Poisoned)) } else { Ok(()) }
+    }
+
+    pub(super) fn explained(&self, error: StoreError) -> Cause {
+        self.stm.sink().explained(error)
     }
 
     /// `strict`: the next transaction is durable on return.
@@ -210,7 +214,11 @@ impl Space {
     #[inline]
     fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>, lines: usize) -> u64 {
         let sink = self.stm.sink();
-        if sink.demand.is_some() {
+        if let Some(demand) = &sink.demand {
+            if running.own().is_strict() && !sink.commits.fits_on_bases(demand.pending() + lines as u64) {
+                // It must not change memory before an epoch without room.
+                sink.commits.look();
+            }
             let fits =
                 lines <= running.own().room() && (lines < FEW || lines as u64 <= sink.commits.fitting());
             return if fits { 0 } else { lines as u64 };
@@ -270,36 +278,37 @@ impl Space {
         self.publish()
     }
 
-    /// `NoRoom` and errors of the table: nothing happened, and the next call tries again. Any other
-    /// is the last: memory is ahead of the pool.
+    /// After an error that left no trace, such as `NoRoom`, the next call tries again. Any other is
+    /// the last: memory is ahead of the pool.
     pub(super) fn publish(&self) -> Result<(), Cause> {
         self.publish_up_to(u64::MAX)
     }
 
     fn publish_up_to(&self, sequence: u64) -> Result<(), Cause> {
-        let Some(demand) = self.demand() else { return Ok(self.commits().flush()?) };
-        let mut turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(demand) = self.demand() else {
+            return self.commits().flush().map_err(|error| self.explained(error));
+        };
+        let _turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Rule D5 of docs/protocol.md.
         if demand.is_durable(sequence) {
             return Ok(());
         }
-        if demand.has_failed() {
-            return Err(StoreError::Poisoned.into());
+        if self.commits().check().is_err() {
+            demand.fail();
         }
+        self.check()?;
         let begin = Instant::now();
-        let Epoch { last, lines, since, leaving } = self.epoch(demand)?;
+        let Epoch { last, mut lines, since, leaving } = self.epoch(demand)?;
         let count = lines.len() as u64;
         if count > 0 {
-            if count > self.commits().fitting()
-                && let Err(error) = self.commits().make_room_for(count)
-            {
+            // Rule D7 of docs/protocol.md.
+            if let Err(error) = self.publish_lines(&mut lines) {
                 self.mark_again(demand, &lines, since);
+                if self.commits().check().is_err() {
+                    demand.fail();
+                }
                 return Err(error.into());
             }
-            *turn += 1;
-            let told = self.commits().tell(*turn, lines).and_then(|()| self.commits().wait(*turn));
-            // Rule D7 of docs/protocol.md.
-            told.inspect_err(|_| demand.fail())?;
             demand.measure(count, begin.elapsed());
         }
         demand.made_durable(last);
@@ -310,9 +319,17 @@ impl Space {
         Ok(())
     }
 
+    fn publish_lines(&self, lines: &mut [ChangedLine]) -> Result<(), StoreError> {
+        let count = lines.len() as u64;
+        if count > self.commits().fitting() {
+            self.commits().make_room_for(count)?;
+        }
+        self.commits().publish_epoch(lines)
+    }
+
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
         // Without epochs, each commit was durable on return, unless one failed.
-        let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
+        let Some(demand) = self.demand() else { return self.check() };
         let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
         if durable { Ok(()) } else { self.publish_up_to(sequence) }
     }

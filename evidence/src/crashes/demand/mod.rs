@@ -79,6 +79,10 @@ enum Step {
         objects: Vec<usize>,
         wide: bool,
     },
+    /// A transaction that only reads, on the attached ones.
+    Look {
+        objects: Vec<usize>,
+    },
     Sync {
         object: usize,
         from: Place,

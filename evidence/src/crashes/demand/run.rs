@@ -161,6 +161,7 @@ impl World {
     fn step(&self, seat: &mut Seat, step: &Step) -> Verdict {
         match step {
             Step::Attach { object, apart } => self.attach(seat, *object, *apart),
+            Step::Look { objects } => self.look_at(seat, objects),
             Step::Commit { objects, wide } => self.commit(seat, objects, *wide),
             Step::Sync { object, from } => self.sync(seat, *object, *from),
             Step::Psync { object } => self.psync(seat, *object),

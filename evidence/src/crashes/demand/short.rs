@@ -15,6 +15,10 @@ fn commit(objects: &[usize]) -> Step {
     Step::Commit { objects: objects.to_vec(), wide: false }
 }
 
+fn look(objects: &[usize]) -> Step {
+    Step::Look { objects: objects.to_vec() }
+}
+
 fn sync(object: usize) -> Step {
     Step::Sync { object, from: Place::Between }
 }
@@ -54,6 +58,25 @@ pub(crate) fn short() -> Vec<(String, Program<Step>)> {
         attach(LARGE),
     ];
     all.push(("detached without room".into(), of_one(&without_room)));
+    let wide = Step::Commit { objects: vec![LARGE], wide: true };
+    let without_room = [
+        attach(LARGE),
+        attach(TRANSACTIONAL),
+        wide,
+        Step::Snapshot { object: LARGE },
+        Step::Fill,
+        look(&[LARGE, TRANSACTIONAL]),
+        commit(&[LARGE, TRANSACTIONAL]),
+        attach(A),
+        look(&[LARGE, TRANSACTIONAL]),
+        commit(&[LARGE, TRANSACTIONAL]),
+        commit(&[A]),
+        Step::Empty,
+        look(&[LARGE, TRANSACTIONAL]),
+        commit(&[LARGE, TRANSACTIONAL]),
+        sync(A),
+    ];
+    all.push(("both classes without room".into(), of_one(&without_room)));
     let cut = Step::DieIn { step: Box::new(Step::Empty), kind: OpKind::Write, nth: 3, late: false };
     all.push(("removed by a process that died".into(), of_one(&[Step::Fill, cut, Step::Empty])));
     let both = [attach(A), attach(TRANSACTIONAL), commit(&[A]), commit(&[A, TRANSACTIONAL])];

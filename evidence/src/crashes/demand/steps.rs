@@ -8,6 +8,17 @@ use indelible::{Error, ErrorKind, transaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The attached ones of these that can be in one transaction.
+fn together(life: &Life, objects: &[usize]) -> Vec<(usize, Arc<Object>)> {
+    let named = |(object, attached): (&usize, &Arc<Object>)| {
+        objects.contains(object).then(|| (*object, attached.clone()))
+    };
+    let mut parts: Vec<_> = life.objects.iter().filter_map(named).collect();
+    let apart = parts.first().is_some_and(|(_, first)| first.apart);
+    parts.retain(|(_, part)| part.apart == apart);
+    parts
+}
+
 impl World {
     pub(super) fn attach(&self, seat: &mut Seat, object: usize, apart: bool) -> Verdict {
         let (apart, holder, process) = (apart && object == TRANSACTIONAL, self.holder(object), seat.number);
@@ -104,13 +115,31 @@ impl World {
     pub(super) fn commit(&self, seat: &mut Seat, objects: &[usize], wide: bool) -> Verdict {
         let thread = seat.thread;
         let Some(life) = seat.life.as_ref() else { return Ok(()) };
-        let named = |(object, attached): (&usize, &Arc<Object>)| {
-            objects.contains(object).then(|| (*object, attached.clone()))
-        };
-        let mut parts: Vec<_> = life.objects.iter().filter_map(named).collect();
-        let apart = parts.first().is_some_and(|(_, first)| first.apart);
-        parts.retain(|(_, part)| part.apart == apart);
-        self.commit_to(life, (&parts, wide), thread, |_| {}).map(drop)
+        self.commit_to(life, (&together(life, objects), wide), thread, |_| {}).map(drop)
+    }
+
+    pub(super) fn look_at(&self, seat: &Seat, objects: &[usize]) -> Verdict {
+        let Some(life) = seat.life.as_ref() else { return Ok(()) };
+        let attached = together(life, objects);
+        if attached.is_empty() {
+            return Ok(());
+        }
+        let parts: Vec<_> = attached.iter().map(|(_, object)| object.part()).collect();
+        let read = transaction(&parts, |tx| {
+            attached.iter().try_for_each(|(_, object)| tx.read(&object.cells()[0]).map(drop))
+        });
+        match read {
+            Ok(()) => {
+                // Reads are durable with the stronger class.
+                if attached.iter().any(|(object, _)| *object == TRANSACTIONAL) {
+                    let mut ledger = lock(&self.ledger);
+                    attached.iter().for_each(|(object, _)| ledger.object_durable(*object));
+                    ledger.promise(&self.medium);
+                }
+                Ok(())
+            }
+            Err(error) => self.expect(life, &error, &[]),
+        }
     }
 
     pub(super) fn detach(&self, seat: &mut Seat, object: usize) -> Verdict {

@@ -13,6 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Of a transaction that had to be durable: another process took the room for its epoch after it
+/// had looked.
+fn is_ahead(error: &Error) -> bool {
+    error.kind() == ErrorKind::Poisoned && error.to_string().contains(": no room: ")
+}
+
 pub(super) type Verdict = Result<(), String>;
 
 pub(super) struct Copied {
@@ -147,7 +153,8 @@ impl World {
         let others = [ErrorKind::Held, ErrorKind::Busy, ErrorKind::AddressTaken, ErrorKind::Exists];
         let lawful = kinds.contains(&kind)
             || !lock(&self.filled).is_empty() && full.contains(&kind)
-            || self.is_at_once() && others.contains(&kind);
+            || self.is_at_once() && others.contains(&kind)
+            || self.is_at_once() && is_ahead(error);
         let never = [ErrorKind::Gone, ErrorKind::Damaged, ErrorKind::Internal];
         let faulted = self.faulted.load(Ordering::Relaxed) && !never.contains(&kind);
         match lawful || faulted || life.medium.is_dead() {

@@ -14,6 +14,7 @@
 //! 4. `writers` is locked only before the locks of a psync; `state` is not locked meanwhile.
 //! 5. `durable` and `failed` change under the lock of `state`. A thread without it that sees a
 //!    number below `durable`, or no failure, sees the state of one moment.
+//! 6. `refused` is set before `failed`.
 
 use super::queue::{ChangedLine, Group, Queue, fitting, pages, weight};
 use crate::company::{Company, Watch};
@@ -21,13 +22,14 @@ use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
-use crate::store::attachment::{Changes, Psync, Writer, growth_left_no_trace};
+use crate::store::attachment::{Changes, Psync, Writer, left_no_trace};
 use crate::store::locks::lock;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, since, wait_for,
 };
 use crate::table::Located;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Commits {
     /// Smaller numbers are durable.
     durable: AtomicU64,
     failed: AtomicBool,
+    /// Cause of the failure, if the medium is not.
+    refused: OnceLock<Arc<StoreError>>,
     /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
     capacity: AtomicU64,
@@ -71,6 +75,7 @@ impl Commits {
         Commits {
             durable: AtomicU64::new(state.queue.durable()),
             failed: AtomicBool::new(false),
+            refused: OnceLock::new(),
             state: Mutex::new(state),
             changed: Condvar::new(),
             writers: Mutex::default(),
@@ -144,11 +149,15 @@ impl Commits {
         let grown = writer.grow_beside(size, mapped).map(|_| *writer.object());
         self.measure(&writers);
         drop(writers);
-        if grown.as_ref().is_err_and(|error| !growth_left_no_trace(error)) {
-            let _state = self.state();
-            self.failed.store(true, Ordering::Release);
+        if grown.as_ref().is_err_and(|error| !left_no_trace(error)) {
+            self.fail();
         }
         grown
+    }
+
+    fn fail(&self) {
+        let _state = self.state();
+        self.failed.store(true, Ordering::Release);
     }
 
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
@@ -169,6 +178,47 @@ impl Commits {
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Acquire) { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Why a publication failed, if the pool refused it and nothing of it reached the medium.
+    pub fn refused(&self) -> Option<Arc<StoreError>> {
+        self.refused.get().cloned()
+    }
+
+    /// Looks again for how much the lane has room: other processes' snapshots change it. May wait
+    /// for a publication.
+    pub fn look(&self) {
+        let mut writers = lock(&self.writers);
+        // An error is the next publication's.
+        drop(Psync::begin(writers.values_mut()));
+        self.measure(&writers);
+    }
+
+    /// Whether so many lines fit the present lane whatever the objects rest on.
+    #[must_use]
+    pub fn fits_on_bases(&self, lines: u64) -> bool {
+        let (room, objects) = (self.capacity.load(Ordering::Relaxed), self.objects.load(Ordering::Relaxed));
+        lines <= fitting(room, objects, true)
+    }
+
+    /// Makes lines durable as one commit, of which no thread is told: an epoch. Sorts them.
+    ///
+    /// # Errors
+    /// `NoRoom`, `NoSpace`, `HeldStill`, `TableBusy`: nothing happened, and the call may be
+    /// repeated. After any other error nothing is published any more.
+    pub fn publish_epoch(&self, lines: &mut [ChangedLine]) -> Result<()> {
+        self.check()?;
+        lines.sort_unstable_by_key(|line| (line.object, line.offset));
+        let end = EndEpoch(self);
+        let mut writers = lock(&self.writers);
+        let published = publish_lines(&mut writers, lines);
+        self.measure(&writers);
+        drop(writers);
+        std::mem::forget(end);
+        if published.as_ref().is_err_and(|error| !left_no_trace(error)) {
+            self.fail();
+        }
+        published
     }
 
     /// Bytes that the lane lacks for a commit of `lines` lines at `places` (object, offset); 0: it
@@ -311,6 +361,9 @@ impl Commits {
         let lead = Lead { commits: self, begin };
         let result = self.publish(group);
         let done = result.is_ok() || Mutant::CommitFailureForgotten.is_on();
+        if let Some(refused) = result.as_ref().err().and_then(again) {
+            let _ = self.refused.set(Arc::new(refused));
+        }
         std::mem::forget(lead);
         (self.end_lead(begin, done), result)
     }
@@ -339,17 +392,32 @@ impl Commits {
         {
             publish(&mut writers, &newest.into_lines())?;
         }
-        let lines = group.into_lines();
-        if Mutant::CommitApart.is_on() {
-            for lines in lines.chunk_by(|one, next| one.object == next.object) {
-                publish(&mut writers, lines)?;
-            }
-        } else {
-            publish(&mut writers, &lines)?;
-        }
+        publish_lines(&mut writers, &group.into_lines())?;
         self.measure(&writers);
         Ok(())
     }
+}
+
+fn publish_lines(writers: &mut BTreeMap<u64, Writer>, lines: &[ChangedLine]) -> Result<()> {
+    if Mutant::CommitApart.is_on() {
+        let mut objects = lines.chunk_by(|one, next| one.object == next.object);
+        return objects.try_for_each(|lines| publish(writers, lines));
+    }
+    publish(writers, lines)
+}
+
+/// The same error for another thread, of a publication that left no trace.
+fn again(error: &StoreError) -> Option<StoreError> {
+    Some(match error {
+        StoreError::NoSpace => StoreError::NoSpace,
+        StoreError::NoRoom { needed, largest, free } => {
+            StoreError::NoRoom { needed: *needed, largest: *largest, free: *free }
+        }
+        StoreError::HeldStill { lane, seconds, holder } => {
+            StoreError::HeldStill { lane: *lane, seconds: *seconds, holder: *holder }
+        }
+        _ => return None,
+    })
 }
 
 /// `lines`: of each object together, in order, each once.
@@ -388,5 +456,14 @@ struct Lead<'a> {
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
         drop(self.commits.end_lead(self.begin, false));
+    }
+}
+
+/// Ends an epoch's publication that panics.
+struct EndEpoch<'a>(&'a Commits);
+
+impl Drop for EndEpoch<'_> {
+    fn drop(&mut self) {
+        self.0.fail();
     }
 }
