@@ -274,7 +274,11 @@ enum {
      */
     PMO_AUDIT = 256,
     /** As PMO_AUDIT, and also for addresses of other objects. */
-    PMO_AUDIT_OBJECTS = 512
+    PMO_AUDIT_OBJECTS = 512,
+    /** With PMO_SNAPSHOT: at addresses that the kernel chooses, in any number of states, beside the
+     * object itself. Pointers in it, and far pointers to the object, lead to the object's own
+     * addresses. It stays at its psync: pmo_refresh fails with PMO_ERR_UNSUITABLE. */
+    PMO_ANYWHERE = 1024
 };
 
 /** How to create an object; zeros, but for the size, are defaults. Flags: PMO_STAT_READ_ONLY,
@@ -327,7 +331,8 @@ int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ, PMO_SNAPSHOT or PMO_WRITE, maybe with PMO_AUDIT, and returns
- * its first byte, at the same address in every process and run. */
+ * its first byte, at the same address in every process and run. PMO_SNAPSHOT | PMO_ANYWHERE: at
+ * addresses that the kernel chooses, in any number of states, beside the object itself. */
 void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
 
 /** How pmo_attach_with attaches; zeros are defaults, but for size, the size of this struct, and the
@@ -652,15 +657,17 @@ int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_le
 
 /** Attaches an object for reading as its last psync left it, beside any writers; or a snapshot.
  * Returns its first byte, at the writer's address; PMO_ERR_ADDRESS_TAKEN if this process has the
- * object attached. Its bytes and heap stay unchanged until pmo_refresh. The pool is open for
- * writing and needs a free piece as large as the object. pmo_detach detaches it. */
+ * object attached, which PMO_ANYWHERE of pmo_attach avoids. Its bytes and heap stay unchanged until
+ * pmo_refresh. The pool is open for writing and needs a free piece as large as the object.
+ * pmo_detach detaches it. */
 void *pmo_attach_snapshot(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Advances an object of pmo_attach_snapshot to the newest psync. newer, which may be NULL, is set
  * to 1 if there was one, else to 0. The address stays, the size may change; look up pointers, roots
  * and blocks again. No other thread uses the object meanwhile. After an error it is unchanged, or,
  * if it could not be mapped where it grew to, closed until another call succeeds.
- * PMO_ERR_NOT_FOUND: it was destroyed or renamed. */
+ * PMO_ERR_NOT_FOUND: it was destroyed or renamed. PMO_ERR_UNSUITABLE: attached with PMO_ANYWHERE;
+ * attach another one, and detach this one. */
 int pmo_refresh(void *object, int *newer);
 
 /** Work that pmo_collect did: removed objects without a name, and copied bytes. */

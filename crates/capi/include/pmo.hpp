@@ -629,10 +629,11 @@ public:
         return object(pmo_attach(handle_, name, PMO_READ, key.data(), key.size()));
     }
     // For reading, beside a writer: the state of the last psync, until refresh
-    // (pmo_attach_snapshot).
-    object attach_snapshot(const char *name, std::string_view key = {}) const
+    // (pmo_attach_snapshot). Flags: PMO_ANYWHERE.
+    object attach_snapshot(const char *name, std::string_view key = {}, unsigned flags = 0) const
     {
-        return object(pmo_attach_snapshot(handle_, name, key.data(), key.size()));
+        const int wanted = PMO_SNAPSHOT | static_cast<int>(flags);
+        return object(pmo_attach(handle_, name, wanted, key.data(), key.size()));
     }
 
     // Creates a sealed object, which a seal key opens (pmo_create_sealed).
@@ -656,10 +657,11 @@ public:
     {
         return object(pmo_attach_sealed(handle_, name, PMO_READ, key.data(), key.size(), seal.handle()));
     }
-    // For reading, beside a writer (pmo_attach_snapshot_sealed).
-    object attach_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
+    // For reading, beside a writer (pmo_attach_snapshot_sealed). Flags: PMO_ANYWHERE.
+    object attach_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}, unsigned flags = 0) const
     {
-        return object(pmo_attach_snapshot_sealed(handle_, name, key.data(), key.size(), seal.handle()));
+        const int wanted = PMO_SNAPSHOT | static_cast<int>(flags);
+        return object(pmo_attach_sealed(handle_, name, wanted, key.data(), key.size(), seal.handle()));
     }
     void resize_sealed(const char *name, std::uint64_t size, const seal_key &seal, std::string_view key = {})
     {

@@ -1,5 +1,5 @@
 use crate::args::{bytes, text, versioned};
-use crate::attachment::{SNAPSHOT, attach};
+use crate::attachment::{ANYWHERE, SNAPSHOT, attach};
 use crate::guard::{Failure, guarded};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking;
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn pmo_attach_with(
         if !with.seal.is_null() {
             how = how.seal(&find(with.seal)?);
         }
-        if (with.permission == SNAPSHOT) && (with.tracking, with.wait) != (0, 0) {
+        if with.permission & !ANYWHERE == SNAPSHOT && (with.tracking, with.wait) != (0, 0) {
             return Err(Failure::argument("a snapshot has no tracking, and waits for no writer"));
         }
         attach(&pool(handle)?, name, with.permission, &how)

@@ -1,19 +1,27 @@
 use crate::args::permission;
 use crate::audit::flagged;
-use crate::guard::Result;
+use crate::guard::{Failure, Result};
 use indelible::raw::{self, Audit};
 use indelible::{AttachOptions, Pool};
 use std::ffi::{c_int, c_void};
 
 /// `PMO_SNAPSHOT`.
 pub(crate) const SNAPSHOT: c_int = b's' as c_int;
+/// `PMO_ANYWHERE`, a flag of the permission.
+pub(crate) const ANYWHERE: c_int = 1024;
 
-/// The permission has flags of `PMO_AUDIT`.
+/// The permission has flags of `PMO_AUDIT` and `PMO_ANYWHERE`.
 pub(crate) fn attach(pool: &Pool, name: &str, wanted: c_int, how: &AttachOptions) -> Result<*mut c_void> {
     let (audit, wanted) = flagged(wanted)?;
-    let base = match wanted {
-        SNAPSHOT => raw::attach_snapshot_with(pool, name, how)?,
-        _ => raw::attach_with(pool, name, permission(wanted)?, how)?,
+    let (anywhere, wanted) = (wanted & ANYWHERE != 0, wanted & !ANYWHERE);
+    let base = if wanted == SNAPSHOT {
+        raw::attach_snapshot_with(pool, name, &how.clone().anywhere(anywhere))?
+    } else {
+        let permission = permission(wanted)?;
+        if anywhere {
+            return Err(Failure::argument("PMO_ANYWHERE is for PMO_SNAPSHOT alone"));
+        }
+        raw::attach_with(pool, name, permission, how)?
     };
     let base = base.as_ptr();
     if audit != Audit::Off {

@@ -58,6 +58,10 @@ pub(crate) enum Cause {
     NotAttached(usize),
     #[error("the attachment is no longer in force")]
     Detached,
+    #[error("only a snapshot is attached at addresses that the kernel chooses")]
+    Anywhere,
+    #[error("a snapshot at addresses that the kernel chose stays at its psync")]
+    StaysAtItsPsync,
     #[error("another object, at other addresses, has its name now")]
     Replaced,
     #[error("the pool was opened by another process, of which this one is a fork")]
@@ -106,7 +110,7 @@ impl Cause {
             Cause::Replaced => ErrorKind::NotFound,
             Cause::Forked => ErrorKind::Forked,
             Cause::ForReading => ErrorKind::ReadOnly,
-            Cause::Copy(_) => ErrorKind::Unsuitable,
+            Cause::Copy(_) | Cause::Anywhere | Cause::StaysAtItsPsync => ErrorKind::Unsuitable,
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Stray(_) => ErrorKind::StrayPointer,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
@@ -231,6 +235,8 @@ impl Error {
             Cause::Store(StoreError::Held { holder, .. }) if holder.is_this_process() => {
                 return "detach it first: a process attaches an object once for writing, or any number of times for reading";
             }
+            Cause::Anywhere => return "attach a snapshot, or at the object's own addresses",
+            Cause::StaysAtItsPsync => return "attach another one, and detach this one",
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",

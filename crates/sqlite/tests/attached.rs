@@ -1,6 +1,6 @@
 //! ATTACHed databases of one pool: their transaction is one psync.
 
-use crate::support::{code, integrity, number, open, place, register, try_open, uri};
+use crate::support::{code, integrity, memory_of, number, open, place, register, try_open, uri};
 use indelible::{Pool, PoolOptions};
 use indelible_testing::{CrashImage, Fault, Limits, OpKind, SimConfig, SimMedium, for_each_crash};
 use rusqlite::{Connection, ffi};
@@ -207,7 +207,7 @@ fn the_rollback_of_one_database_makes_another_s_failed_transaction_not_durable()
 }
 
 /// Main and b lie in the pool at `path`, c in one on a medium of its own, which fails from now on.
-fn with_a_failing_one(path: &Path, other: &Path, [mode, more]: [&str; 2]) -> Connection {
+fn with_a_failing_one(path: &Path, other: &Path, [mode, more]: [&str; 2]) -> (Connection, SimMedium) {
     let failing = SimMedium::new(4 << 20, SimConfig::default());
     let pool = PoolOptions::new().on_device(Arc::new(failing.handle()), true).unwrap();
     indelible_sqlite::offer(other, &pool);
@@ -219,7 +219,15 @@ fn with_a_failing_one(path: &Path, other: &Path, [mode, more]: [&str; 2]) -> Con
     for kind in [OpKind::WriteDurable, OpKind::Barrier] {
         failing.fail_from(kind, 0, Fault::Io);
     }
-    connection
+    (connection, failing)
+}
+
+/// Gives back the memory of c's lease, which a failing pool cannot.
+fn forget_lease(failing: &SimMedium) {
+    failing.clear_faults();
+    let pool = PoolOptions::new().on_device(Arc::new(failing.handle()), false).unwrap();
+    pool.forget_shared("c.db.lease", b"").unwrap();
+    assert_eq!(memory_of(&pool), 0);
 }
 
 /// Main and b are psynced as one step, then c fails, and SQLite undoes one after the other.
@@ -256,7 +264,7 @@ fn a_failed_commit_is_undone_in_all_databases_of_a_pool_as_one_step() {
         let record = |medium: &SimMedium| {
             let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
             indelible_sqlite::offer(path, &pool);
-            let connection = with_a_failing_one(path, &other, settings);
+            let (connection, failing) = with_a_failing_one(path, &other, settings);
             assert_eq!(code(connection.execute_batch(UNDONE)), ffi::SQLITE_IOERR_FSYNC, "{settings:?}");
             medium.mark(1);
             assert_eq!(both(&connection), [0, 0], "{settings:?}");
@@ -265,6 +273,7 @@ fn a_failed_commit_is_undone_in_all_databases_of_a_pool_as_one_step() {
             connection.execute_batch(next).unwrap();
             medium.mark(2);
             drop((connection, pool));
+            forget_lease(&failing);
             indelible_sqlite::withdraw(path);
         };
         let mut seen = [false; 3];
@@ -310,7 +319,8 @@ fn databases_whose_undoing_fails_are_refused_until_they_are_opened_again() {
             for name in ["a.db", "b.db"] {
                 try_open(path, name, "").unwrap().execute_batch(TABLE).unwrap();
             }
-            let connection = with_a_failing_one(path, &dir.path().join("other.pmo"), settings);
+            let other = dir.path().join("other.pmo");
+            let (connection, failing) = with_a_failing_one(path, &other, settings);
             medium.fail_at(kind, nth, fault);
             connection.execute_batch(UNDONE).unwrap_err();
             medium.clear_faults();
@@ -318,6 +328,7 @@ fn databases_whose_undoing_fails_are_refused_until_they_are_opened_again() {
                 connection.query_row(&format!("SELECT v FROM {of}.n"), [], |row| row.get::<_, i64>(0))
             });
             drop((connection, pool));
+            forget_lease(&failing);
             indelible_sqlite::withdraw(path);
             let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
             indelible_sqlite::offer(path, &pool);
@@ -371,7 +382,8 @@ fn a_database_whose_pool_has_the_transaction_is_not_undone_but_refused() {
     assert_eq!(number(&connection, "SELECT v FROM main.n"), 1);
     let refused = connection.query_row("SELECT v FROM b.n", [], |row| row.get::<_, i64>(0));
     assert_eq!(code(refused), ffi::SQLITE_IOERR);
-    drop(connection);
+    drop((connection, pool));
+    forget_lease(&failing);
     let connection = pair(&path, "memory");
     let values = ["main", "b"].map(|of| number(&connection, &format!("SELECT v FROM {of}.n")));
     assert_eq!((values, integrity(&connection).as_str()), ([1, 1], "ok"));

@@ -46,11 +46,8 @@ fn s2_26_a_reader_keeps_its_state_beside_a_writer_and_begins_anew_to_write() {
     assert_eq!(integrity(&writer), "ok");
 }
 
-/// Files in which objects that processes share have their memory.
 fn memory_of(path: &Path) -> usize {
-    let pool = u128::from_be_bytes(Pool::open(path).unwrap().id());
-    let files = std::fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().file_name());
-    files.filter(|name| name.to_string_lossy().starts_with(&format!("indelible-{pool:032x}-"))).count()
+    crate::support::memory_of(&Pool::open(path).unwrap())
 }
 
 #[test]

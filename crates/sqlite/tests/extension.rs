@@ -1,11 +1,14 @@
 //! The loadable extension in programs as they are: each command of docs/cookbook/sqlite.md prints
 //! what stands there.
 
-use indelible_testing::{not_tested, page};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use indelible_testing::{cargo, not_tested, page};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 const PAGE: &str = include_str!("../../../docs/cookbook/sqlite.md");
+const README: &str = include_str!("../../../README.md");
 
 fn install(folder: &Path) {
     // Cargo builds it beside this program.
@@ -94,4 +97,85 @@ fn the_extension_sets_the_defaults_of_its_own_connections_alone() {
     assert_eq!((lines[0], &lines[2..]), ("memory", &["delete", "delete"][..]));
     assert!(lines[1].parse::<u64>().unwrap() > 1 << 30);
     assert_eq!(ask("plain.db"), "delete\n0\ndelete\nwal\n");
+}
+
+/// What `cargo xtask install --only sqlite` puts below `root`: its files, and the prefix there.
+fn packaged(root: &Path) -> (PathBuf, Vec<String>) {
+    let mut command = cargo();
+    command.args([
+        "xtask",
+        "install",
+        "--profile",
+        "dev",
+        "--only",
+        "sqlite",
+        "--prefix",
+        "/usr",
+        "--destdir",
+    ]);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = command.arg(root).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let listed = Command::new("find").args([".", "-type", "f"]).current_dir(root).output().unwrap();
+    let mut files: Vec<_> = String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect();
+    files.sort_unstable();
+    (root.join("usr"), files)
+}
+
+/// The README's line for the shell, with an installation's prefix, reads a script.
+fn shell(prefix: &Path, folder: &Path, script: &str) -> Output {
+    let line = README.split('`').find(|code| code.starts_with("sqlite3 ")).expect("a line for the shell");
+    assert!(line.contains("P/lib/"), "{line}");
+    let line = line.replace("P/lib/", &format!("{}/lib/", prefix.display()));
+    // The shell in the place of bash, so that its end is seen.
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("exec {line}")]).current_dir(folder).env_remove("LD_LIBRARY_PATH");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn s2_26_the_installed_extension_is_loaded_by_the_readme_s_line_and_goes_on_after_a_kill() {
+    let root = tempfile::tempdir().unwrap();
+    let (prefix, files) = packaged(root.path());
+    let expected = [
+        "./usr/include/sqlite3-pmo.h",
+        "./usr/lib/libsqlite3-pmo.a",
+        "./usr/lib/libsqlite3-pmo.so",
+        "./usr/lib/pkgconfig/sqlite3-pmo-static.pc",
+        "./usr/lib/pkgconfig/sqlite3-pmo.pc",
+    ];
+    assert_eq!(files, expected);
+    if runs("pkg-config", &["--version"]) {
+        let mut command = Command::new("pkg-config");
+        command.args(["--variable=extension", "sqlite3-pmo"]);
+        let printed = command.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).output().unwrap();
+        let path = PathBuf::from(String::from_utf8(printed.stdout).unwrap().trim());
+        assert_eq!(
+            path.canonicalize().unwrap(),
+            prefix.join("lib/libsqlite3-pmo.so").canonicalize().unwrap()
+        );
+    } else {
+        not_tested("where pkg-config finds the extension: it is missing");
+    }
+    if !runs("sqlite3", &["--version"]) {
+        return not_tested("the installed extension: sqlite3 is missing");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let made = shell(&prefix, folder.path(), "CREATE TABLE n(i); INSERT INTO n VALUES (1), (2);\n");
+    assert!(made.status.success() && made.stderr.is_empty(), "{}", text(&made.stderr));
+    let killed = "INSERT INTO n VALUES (3); BEGIN; UPDATE n SET i = i + 10; SELECT sum(i) FROM n;\n\
+                  .shell kill -9 $PPID\nCOMMIT;\n";
+    let output = shell(&prefix, folder.path(), killed);
+    assert_eq!((text(&output.stdout), output.status.signal()), ("36\n".into(), Some(9)), "{output:?}");
+    let script = "PRAGMA integrity_check; SELECT sum(i) FROM n; INSERT INTO n VALUES (4);\n";
+    let after = shell(&prefix, folder.path(), script);
+    assert_eq!((text(&after.stdout), text(&after.stderr)), ("ok\n6\n".into(), String::new()));
+    let last = shell(&prefix, folder.path(), "SELECT sum(i) FROM n;\n");
+    assert_eq!(text(&last.stdout), "10\n");
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["app.pmo"], "no journal, and no plain database");
 }

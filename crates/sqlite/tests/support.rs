@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use indelible::PoolOptions;
+use indelible::{Pool, PoolOptions};
 use indelible_testing::{CrashImage, SimMedium};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -99,6 +99,13 @@ pub fn opened<T>(path: &Path, medium: &SimMedium, look: impl FnOnce(&Connection)
     drop((connection, pool));
     indelible_sqlite::withdraw(path);
     Ok(found)
+}
+
+/// Files in which objects of a pool that processes share have their memory.
+pub fn memory_of(pool: &Pool) -> usize {
+    let id = u128::from_be_bytes(pool.id());
+    let files = std::fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().file_name());
+    files.filter(|name| name.to_string_lossy().starts_with(&format!("indelible-{id:032x}-"))).count()
 }
 
 /// One number.

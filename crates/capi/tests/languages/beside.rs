@@ -16,6 +16,19 @@ fn s2_02_snapshots_copies_and_readers_beside_a_writer() {
     assert_eq!(succeed(Command::new(&binary).arg(folder.path().join("pool.pmo"))), "done\n");
 }
 
+#[test]
+fn states_of_an_object_are_attached_anywhere_beside_the_object_itself() {
+    let folder = folder();
+    let (binary, pool) = (folder.path().join("anywhere"), folder.path().join("pool.pmo"));
+    C.build(&program("anywhere.c"), &binary);
+    assert_eq!(succeed(Command::new(&binary).arg(&pool)), "done\n");
+    for fault in ["beside", "alone"] {
+        let output = Command::new(&binary).arg(&pool).arg(fault).output().expect("the program runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "loaded\n", "{output:?}");
+        assert_eq!(output.status.signal(), Some(11), "{fault}: {output:?}");
+    }
+}
+
 struct Process {
     child: Child,
     said: std::io::Lines<BufReader<ChildStdout>>,

@@ -350,7 +350,7 @@ fn descriptions_that_are_not_true_do_not_compile() {
 fn programs_run_under_address_sanitizer() {
     const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };
     let folder = folder();
-    for name in ["contract", "bad-input", "copies"] {
+    for name in ["contract", "bad-input", "copies", "anywhere"] {
         let binary = folder.path().join(name);
         SANITIZED.build(&program(&format!("{name}.c")), &binary);
         let mut output = None;

@@ -137,6 +137,14 @@ static void copies(pmo::pool &pool)
     CHECK(*read.find<long>("n") == 5 && !read.writable() && !read.refresh());
     read.detach();
     CHECK(code([&] { pool.attach_snapshot("none"); }) == PMO_ERR_NOT_FOUND);
+    {
+        pmo::object trial = pool.attach("trial"), first = pool.attach_snapshot("trial", {}, PMO_ANYWHERE),
+                    second = pool.attach_snapshot("trial", {}, PMO_ANYWHERE);
+        CHECK(first.data() != second.data() && first.data() != trial.data() && second.data() != trial.data());
+        CHECK(std::memcmp(first.data(), second.data(), 1 << 20) == 0);
+        CHECK(code([&] { first.refresh(); }) == PMO_ERR_UNSUITABLE);
+        CHECK(code([&] { pool.attach_snapshot("trial"); }) == PMO_ERR_ADDRESS_TAKEN);
+    }
     CHECK(code([&] { pool.attach_snapshot("locked", "v"); }) == 0); // it takes no key to read
     CHECK(code([&] { pool.snapshot("locked", "s", "v"); }) == PMO_ERR_WRONG_KEY);
     CHECK(code([&] { pool.snapshot_all({{"one", "s"}, {"none", "t"}}); }) == PMO_ERR_NOT_FOUND && !pool.contains("s"));

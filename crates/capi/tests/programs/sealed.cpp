@@ -112,6 +112,8 @@ int main(int, char **argv)
     {
         pmo::object snapshot = pool.attach_snapshot_sealed("ledger", key);
         CHECK(!snapshot.refresh());
+        pmo::object elsewhere = pool.attach_snapshot_sealed("ledger", key, {}, PMO_ANYWHERE);
+        CHECK(elsewhere.data() != snapshot.data() && code([&] { elsewhere.refresh(); }) == PMO_ERR_UNSUITABLE);
     }
     CHECK((pool.heap_snapshot_sealed("words", key).find<pmo::map<pmo::string, long>>("words")->size() == 1));
 

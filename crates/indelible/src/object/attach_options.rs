@@ -14,6 +14,7 @@ pub struct AttachOptions {
     seal: Option<SealKey>,
     tracking: Tracking,
     wait: Option<Duration>,
+    anywhere: bool,
 }
 
 /// The same within the crate, where `finding` has one more choice.
@@ -68,24 +69,40 @@ impl AttachOptions {
         self
     }
 
+    /// At addresses that the kernel chooses, others for each attachment: for snapshots, in any number
+    /// of states beside the object itself. Pointers in them lead to the object's own addresses.
+    #[must_use]
+    pub fn anywhere(mut self, is: bool) -> Self {
+        self.anywhere = is;
+        self
+    }
+
+    pub(crate) fn is_anywhere(&self) -> bool {
+        self.anywhere
+    }
+
     pub(crate) fn attach(&self) -> Result<Attach<'_>, Cause> {
+        if self.anywhere {
+            return Err(Cause::Anywhere);
+        }
         self.tracking.check()?;
         let finding = self.tracking.rung().map_or(Finding::Pool, Finding::By);
         Ok(Attach { key: &self.key, seal: self.seal.as_ref(), finding, wait: self.wait })
     }
 
     pub(crate) fn follows(&self) -> Follows {
-        Follows::new(&self.key, Addresses::Own, self.seal.as_ref().map(Opener::from))
+        let addresses = if self.anywhere { Addresses::Any } else { Addresses::Own };
+        Follows::new(&self.key, addresses, self.seal.as_ref().map(Opener::from))
     }
 }
 
 /// Shows no key.
 impl fmt::Debug for AttachOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AttachOptions { key, seal, tracking, wait } = self;
+        let AttachOptions { key, seal, tracking, wait, anywhere } = self;
         let mut shown = f.debug_struct("AttachOptions");
         shown.field("has_key", &!key.is_empty()).field("sealed", &seal.is_some());
-        shown.field("tracking", tracking).field("wait", wait).finish()
+        shown.field("tracking", tracking).field("wait", wait).field("anywhere", anywhere).finish()
     }
 }
 
@@ -109,7 +126,7 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`attach`](Pool::attach) and [`attach_sealed`](Pool::attach_sealed); `Unsupported`:
-    /// this machine does not offer the tracking.
+    /// this machine does not offer the tracking. `Unsuitable`: [anywhere](AttachOptions::anywhere).
     pub fn attach_with(&self, name: &str, options: &AttachOptions) -> Result<Object> {
         let attach = self.about("attach", name, options.attach())?;
         self.attach_as(name, &attach)
@@ -119,13 +136,30 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`attach_read`](Pool::attach_read) and
-    /// [`attach_read_sealed`](Pool::attach_read_sealed).
+    /// [`attach_read_sealed`](Pool::attach_read_sealed). `Unsuitable`:
+    /// [anywhere](AttachOptions::anywhere).
     pub fn attach_read_with(&self, name: &str, options: &AttachOptions) -> Result<ReadObject> {
         let attach = self.about("attach", name, options.attach())?;
         self.attach_read_as(name, &attach)
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), with these options.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// # let pool = indelible::Pool::format(&path, 16 << 20)?;
+    /// use indelible::AttachOptions;
+    ///
+    /// let mut prices = pool.create_attached("prices", 100_000)?;
+    /// let anywhere = AttachOptions::new().anywhere(true);
+    /// let before = pool.attach_snapshot_with("prices", &anywhere)?;
+    /// prices.as_mut_slice()[0] = 7;
+    /// prices.psync()?;
+    /// let now = pool.attach_snapshot_with("prices", &anywhere)?;
+    /// assert_eq!((before.as_slice()[0], now.as_slice()[0]), (0, 7));
+    /// # Ok::<(), indelible::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot) and

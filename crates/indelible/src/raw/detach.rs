@@ -19,7 +19,9 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
         Some(Ok(Some(attachment))) => {
             attachment.close();
             let ended = match &attachment.mapping {
-                Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).end(),
+                Mapping::Beside(core) | Mapping::Apart(core) => {
+                    core.lock().unwrap_or_else(PoisonError::into_inner).end()
+                }
                 _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
             };
             ended.map_err(|cause| attachment.error("detach", cause))

@@ -49,7 +49,7 @@ impl Pinned {
         let (shared, most) = match &found.mapping {
             Mapping::Writer(_) => (None, Protection::ReadWrite),
             Mapping::Reader(core) => (Some(core), Protection::Read),
-            Mapping::Beside(_) => return Err(found.error("close", ViewError::Shared)),
+            Mapping::Beside(_) | Mapping::Apart(_) => return Err(found.error("close", ViewError::Shared)),
         };
         if shared.is_some_and(|core| !is_attached_once(self.base) || !core.keep_alone()) {
             return Err(found.error("close", ViewError::Shared));

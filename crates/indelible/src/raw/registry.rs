@@ -68,6 +68,8 @@ pub(super) enum Mapping {
     Writer(Box<Mutex<Core>>),
     Reader(Arc<ReadCore>),
     Beside(Box<Mutex<ReadCore>>),
+    /// As `Beside`, at addresses that the kernel chose: these name it, so that it stays there.
+    Apart(Box<Mutex<ReadCore>>),
 }
 
 // SAFETY: `base` is an address; callers answer for accesses.
@@ -79,7 +81,7 @@ impl Attachment {
     pub(super) fn core(&self) -> Option<MutexGuard<'_, Core>> {
         match &self.mapping {
             Mapping::Writer(core) => Some(core.lock().unwrap_or_else(PoisonError::into_inner)),
-            Mapping::Reader(..) | Mapping::Beside(..) => None,
+            Mapping::Reader(..) | Mapping::Beside(..) | Mapping::Apart(..) => None,
         }
     }
 
@@ -87,7 +89,9 @@ impl Attachment {
         prefault(range, self.len(), |pages| match &self.mapping {
             Mapping::Writer(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
             Mapping::Reader(core) => core.prefault(pages),
-            Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages),
+            Mapping::Beside(core) | Mapping::Apart(core) => {
+                core.lock().unwrap_or_else(PoisonError::into_inner).prefault(pages)
+            }
         })
     }
 
@@ -227,7 +231,8 @@ pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> Non
 }
 
 /// Attaches the last psynced state of `name`, beside any writer; returns its address: see
-/// [`Pool::attach_snapshot`].
+/// [`Pool::attach_snapshot_with`]. One that is [anywhere](AttachOptions::anywhere) is no target of
+/// far pointers.
 pub fn attach_snapshot_with(pool: &Pool, name: &str, options: &AttachOptions) -> Result<NonNull<u8>> {
     let failed = |cause: Cause| failed(pool, name, cause);
     let inner = pool.inner();
@@ -235,7 +240,8 @@ pub fn attach_snapshot_with(pool: &Pool, name: &str, options: &AttachOptions) ->
     let id = inner.store.find(name).map_err(|error| failed(error.into()))?.entry.id;
     let core = ReadCore::beside(inner.clone(), name, options.follows()).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-    let (len, mapping) = (core.len(), Mapping::Beside(Box::new(Mutex::new(core))));
+    let (len, core) = (core.len(), Box::new(Mutex::new(core)));
+    let mapping = if options.is_anywhere() { Mapping::Apart(core) } else { Mapping::Beside(core) };
     Ok(enter((name, id), base, len, mapping, false))
 }
 
@@ -279,7 +285,8 @@ fn enter(
 ///
 /// # Errors
 /// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). After a failed
-/// mapping the object has no bytes until this succeeds.
+/// mapping the object has no bytes until this succeeds. `Unsuitable`: it was attached
+/// [anywhere](AttachOptions::anywhere), and would lie elsewhere.
 ///
 /// # Safety
 /// No other thread uses the object until this returns, and references into it are not used any
@@ -290,7 +297,11 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
         Some(slot) if !fork::is_stale(slot.attachment.generation) => slot.attachment.clone(),
         _ => find("refresh", address.addr())?,
     };
-    let Mapping::Beside(core) = &found.mapping else { return Ok(None) };
+    let core = match &found.mapping {
+        Mapping::Beside(core) => core,
+        Mapping::Apart(..) => return Err(found.error("refresh", Cause::StaysAtItsPsync)),
+        Mapping::Writer(..) | Mapping::Reader(..) => return Ok(None),
+    };
     let mut heap = found.heap.write().unwrap_or_else(PoisonError::into_inner);
     let options = heap.as_ref().map(|heap| heap.options());
     let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
@@ -332,6 +343,7 @@ pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
     let found = all
         .values()
         .map(|slot| &slot.attachment)
+        .filter(|found| !matches!(found.mapping, Mapping::Apart(..)))
         .find(|found| found.id == *id && !fork::is_stale(found.generation));
     found.map(|found| found.base)
 }
