@@ -423,6 +423,27 @@ fn s1_06_tx_sync_of_transactional_objects_reports_a_commit_that_failed() {
     assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
+#[test]
+fn s1_06_transactional_objects_say_why_the_pool_refused_a_commit() {
+    let (sim, pool) = medium_and_pool();
+    pool.create_with("a", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();
+    let a: Object = pool.attach_transactional("a").unwrap();
+    set(&a, 0, 1);
+    pool.snapshot("a", "then", b"").unwrap();
+    sim.fail_from(OpKind::Reserve, 0, Fault::NoSpace);
+    assert_eq!(a.transaction(|tx| tx.write(&a[0], 2)).unwrap_err().kind(), ErrorKind::NoSpace);
+    sim.clear_faults();
+    let read = || a.transaction(|tx| tx.read(&a[0])).map(drop);
+    for error in [a.tx_sync(), a.psync(), read()].map(Result::unwrap_err) {
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{text}");
+        assert!(text.contains("no space") && !text.contains("earlier write"), "{text}");
+    }
+    drop(a);
+    let a: Object = pool.attach_transactional("a").unwrap();
+    assert_eq!(get(&a, 0), 1);
+}
+
 #[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
