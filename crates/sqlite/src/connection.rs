@@ -315,6 +315,8 @@ impl Drop for Connection {
             }
             state.release = state.is_attached();
             state.settle();
+            drop(state);
+            self.database.wait_alone();
         }
     }
 }

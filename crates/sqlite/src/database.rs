@@ -22,6 +22,8 @@ const POOL: u64 = 1 << 30;
 const TURN: Duration = Duration::from_millis(10);
 /// How long a connection waits for another process to hand the object over before it is busy.
 const HAND_OVER: Duration = Duration::from_millis(100);
+/// Longest wait of the last connection for threads that have its database.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Database {
     pool: Pool,
@@ -216,6 +218,15 @@ impl Database {
         view.snapshot = Some(snapshot);
         view.source = Source::Snapshot;
         Ok(())
+    }
+
+    /// Waits for threads that have a closed database for a moment, to pay or to hand its object
+    /// over: the process's end would cut them off before the lease's memory is given back.
+    pub(crate) fn wait_alone(self: &Arc<Self>) {
+        let begin = Instant::now();
+        while Arc::strong_count(self) > 1 && self.lock().open == 0 && begin.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// Has a connection that reads the object's memory read a snapshot of the same psync.

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const READ: &str = "SELECT v FROM n";
 
@@ -285,4 +285,30 @@ fn a_writer_asks_again_while_the_object_stays_attached_elsewhere() {
         asked() > before + 1
     };
     assert!((0..10).any(asks_again));
+    lease.detach();
+    pool.forget_shared("main.db.lease", b"").unwrap();
+}
+
+/// While the holder of the object is asked for it, a thread of it has the database, too: the last
+/// connection waits for that thread.
+#[test]
+fn the_memory_of_a_lease_goes_with_a_database_that_is_closed_while_it_is_asked_for() {
+    let (_dir, path) = place();
+    drop(counter(&path));
+    let pool = Pool::open(&path).unwrap();
+    for round in 0..50 {
+        let connection = open(&path, "main.db");
+        connection.execute_batch("UPDATE n SET v = v + 1").unwrap();
+        let lease = pool.attach_shared("main.db.lease").unwrap();
+        let word = lease.word(0).unwrap();
+        word.fetch_add(1, Ordering::AcqRel);
+        word.wake(u32::MAX).unwrap();
+        lease.detach();
+        std::thread::yield_now();
+        drop(connection);
+        let begin = Instant::now();
+        while memory_of(&path) > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(20), "round {round}");
+        }
+    }
 }

@@ -99,7 +99,7 @@ fn the_extension_sets_the_defaults_of_its_own_connections_alone() {
     assert_eq!(ask("plain.db"), "delete\n0\ndelete\nwal\n");
 }
 
-/// What `cargo xtask install --only sqlite` puts below `root`: its files, and the prefix there.
+/// Runs `cargo xtask install --only sqlite` into `root`; returns the prefix there, and all files.
 fn packaged(root: &Path) -> (PathBuf, Vec<String>) {
     let mut command = cargo();
     command.args([

@@ -1,5 +1,7 @@
 //! C programs that are linked with Debian's SQLite and the static library.
 
+use crate::support::memory_of;
+use indelible::Pool;
 use indelible_testing::{not_tested, page};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -53,12 +55,21 @@ fn a_c_program_does_everything_under_the_address_sanitizer() {
     let folder = tempfile::tempdir().unwrap();
     for flags in [&["-pthread"][..], &["-pthread", "-g", "-fsanitize=address,undefined"]] {
         let Some(binary) = build(&source, folder.path(), flags) else { return };
-        let ran = (0..8).map(|nth| run(&binary, &format!("{}-{nth}.pmo", flags.len()), folder.path()));
+        let path = |nth: usize| format!("{}-{nth}.pmo", flags.len());
+        let mut ran = (0..8).map(|nth| (nth, run(&binary, &path(nth), folder.path())));
         let is_taken = |output: &Output| {
             String::from_utf8_lossy(&output.stderr).contains("is taken by anonymous memory")
         };
-        let output = ran.into_iter().find(|output| !is_taken(output)).expect("one of eight pools");
+        let (last, output) = ran.find(|(_, output)| !is_taken(output)).expect("one of eight pools");
         assert_eq!(printed(&output), "done\n", "{flags:?}");
+        for nth in 0..=last {
+            let pool = Pool::open(folder.path().join(path(nth))).unwrap();
+            // A program without its addresses ends with open databases.
+            for name in ["main.db.lease", "copy.db.lease"].iter().filter(|_| nth < last) {
+                let _ = pool.forget_shared(name, b"");
+            }
+            assert_eq!(memory_of(&pool), 0, "{flags:?}, {nth} of {last}");
+        }
     }
 }
 

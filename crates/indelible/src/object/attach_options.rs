@@ -69,8 +69,8 @@ impl AttachOptions {
         self
     }
 
-    /// At addresses that the kernel chooses, others for each attachment: for snapshots, in any number
-    /// of states beside the object itself. Pointers in them lead to the object's own addresses.
+    /// At addresses that the kernel chooses, each time at others: for snapshots, in any number of
+    /// states beside the object itself. Pointers in them lead to the object's own addresses.
     #[must_use]
     pub fn anywhere(mut self, is: bool) -> Self {
         self.anywhere = is;
