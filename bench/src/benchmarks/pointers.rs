@@ -113,12 +113,31 @@ fn entries(
     Ok(pointers)
 }
 
-const ROWS: [(&str, f64); 5] = [
+/// Makes a pointer to each place in the second object, and stores it in a node of the first.
+fn store(space: &mut Space, [home, target]: [&[u8; 16]; 2], places: &[Far<Node>]) -> Result<u64> {
+    for (at, place) in places.iter().enumerate() {
+        let pointer = space.far(home, target, places[places.len() - 1 - at], Rights::READ)?;
+        space.get_mut(home, *place)?.next = pointer;
+    }
+    Ok(places.len() as u64)
+}
+
+/// As [`store`] with references; the index is checked as a far pointer's place is.
+fn store_plain<'n>(nodes: &'n [PlainNode<'n>], order: &[usize]) -> u64 {
+    for (at, node) in order.iter().enumerate() {
+        nodes[*node].next.set(nodes.get(order[order.len() - 1 - at]));
+    }
+    order.len() as u64
+}
+
+const ROWS: [(&str, f64); 7] = [
     ("within the object", 0.3),
     ("to another object, by a handle for the entry", 1.0),
     ("to another object, looked up before", 5.0),
     ("to another object, looked up for the first time", 20.0),
-    ("store, the entry is there", 10.0),
+    ("made, the entry is there", 10.0),
+    ("made and stored, within the object", 5.0),
+    ("made and stored, to another object", 12.0),
 ];
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
@@ -126,7 +145,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let mut space = Space::new();
     space.add(&pool);
     let mut ids = Vec::new();
-    for name in ["alone", "left", "right", "entries"] {
+    for name in ["alone", "left", "right", "entries", "stored"] {
         pool.create_with(name, &CreateOptions::new(4 << 20).position_independent(true))?;
         ids.push(space.attach(&pool, name)?);
     }
@@ -134,12 +153,18 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let across = ring(&mut space, &ids[1..3])?;
     let target = space.create(&ids[1], Node { next: Far::null(), value: 1 })?;
     let pointers = entries(&mut space, &ids[3], &ids[1], target)?;
+    let places =
+        (0..NODES).map(|value| space.create(&ids[4], Node { next: Far::null(), value: value as u64 }));
+    let places = places.collect::<indelible::Result<Vec<_>>>()?;
     let nodes: Vec<PlainNode<'_>> =
         (0..NODES).map(|value| PlainNode { next: Cell::new(None), value: value as u64 }).collect();
     link(&nodes);
+    let other: Vec<PlainNode<'_>> =
+        (0..NODES).map(|_| PlainNode { next: Cell::new(None), value: 0 }).collect();
+    let in_order: Vec<usize> = (0..NODES).collect();
     let (rounds, repeat) = (if environment.quick { 21 } else { 201 }, 16);
     let bar = progress(rounds, "pointers");
-    let mut floor = Samples::default();
+    let (mut floor, mut plain_store) = (Samples::default(), Samples::default());
     let mut samples: [Samples; ROWS.len()] = Default::default();
     for round in 0..=rounds {
         let mut took = [0.0; ROWS.len()];
@@ -159,9 +184,20 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
             let stored = (0..NODES).map(|_| Ok(space.far(&ids[1], &ids[2], across, Rights::READ)?.word()));
             stored.map(|word: Result<u64>| word).try_fold(0_u64, |sum, word| Ok(sum.wrapping_add(word?)))
         })?;
+        let stored = each(repeat * NODES, || {
+            Ok((0..repeat).map(|_| store_plain(black_box(&other), black_box(&in_order))).sum())
+        })?;
+        for (row, target) in [(5, &ids[4]), (6, &ids[1])] {
+            took[row] = each(repeat * NODES, || {
+                (0..repeat).map(|_| store(&mut space, [&ids[4], target], &places)).sum()
+            })?;
+        }
         if round > 0 {
             floor.push(base);
-            samples.iter_mut().zip(took).for_each(|(samples, took)| samples.push(took - base));
+            plain_store.push(stored);
+            let bases = [base, base, base, base, base, stored, stored];
+            let beyond = took.into_iter().zip(bases).map(|(took, base)| took - base);
+            samples.iter_mut().zip(beyond).for_each(|(samples, beyond)| samples.push(beyond));
             bar.inc(1);
         }
     }
@@ -172,6 +208,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         &[("pointer", Unit::Text), ("time", Unit::Nanoseconds)],
     );
     table.row(vec!["a plain pointer, in all".into(), cell(&floor)]);
+    table.row(vec!["a plain store of one, in all".into(), cell(&plain_store)]);
     for ((what, goal), samples) in ROWS.iter().zip(&samples) {
         table.row(vec![(*what).into(), cell(samples)]);
         section.goals.push(Goal::at_most(
