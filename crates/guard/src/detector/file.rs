@@ -98,7 +98,7 @@ impl Pipe {
     }
 }
 
-/// What the last look found.
+/// The state between two looks.
 struct Eye<'p> {
     path: &'p Path,
     pipe: Option<Pipe>,
