@@ -184,6 +184,19 @@ pub fn pages(size: u64) -> u64 {
     size.div_ceil(PAGE)
 }
 
+/// Whether a run generates this name: the prefix, 16 hexadecimal digits, and so many numbers, each
+/// after a dot. Other names with the prefix are a user's.
+#[must_use]
+pub fn is_generated(name: &str, prefix: &str, numbers: usize) -> bool {
+    let Some(rest) = name.strip_prefix(prefix) else { return false };
+    let mut parts = rest.split('.');
+    let is_run = |run: &str| run.len() == 16 && run.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let of_run = parts.next().is_some_and(is_run);
+    let rest: Vec<_> = parts.collect();
+    of_run && rest.len() == numbers && rest.into_iter().all(is_number)
+}
+
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

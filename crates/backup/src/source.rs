@@ -8,7 +8,7 @@
 //! must be unchanged at the end: an attach for writing changes it.
 
 use crate::error::{BackupError, Result};
-use crate::format::{PAGE, hex};
+use crate::format::{PAGE, hex, is_generated};
 use indelible::Pool;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
@@ -194,7 +194,7 @@ impl Drop for Source {
 }
 
 fn is_left(object: &Located) -> bool {
-    object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX)
+    object.entry.has(FLAG_BASE) && is_generated(&object.entry.name(), PREFIX, 1)
 }
 
 fn all(store: &Store) -> Result<Vec<Located>> {

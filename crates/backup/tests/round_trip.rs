@@ -150,13 +150,17 @@ fn snapshots_that_a_killed_backup_left_are_removed_and_never_kept() {
     pool.create("a", 100_000).unwrap();
     put(&pool, "a", 0, b"kept");
     pool.snapshot("a", "pmo-backup.0011223344556677.0", b"").unwrap();
+    // A user's.
+    let mine = ["pmo-backup.0011223344556677", "pmo-backup.monday"];
+    mine.iter().for_each(|name| pool.snapshot("a", name, b"").unwrap());
     let made = backup_into(&pool, &all(), &dir.path().join("b"), false, &mut unseen).unwrap();
-    assert_eq!(made.objects, 1);
-    let names: Vec<_> = pool.list().map(|stat| stat.unwrap().name).collect();
-    assert_eq!(names, ["a"]);
+    assert_eq!(made.objects, 3);
+    let mut names: Vec<_> = pool.list().map(|stat| stat.unwrap().name).collect();
+    names.sort();
+    assert_eq!(names, ["a", mine[0], mine[1]]);
     let forced = Choice { snapshots: true, ..all() };
-    assert_eq!(backup_to(&pool, &forced, &mut Vec::new(), &mut unseen).unwrap().objects, 1);
-    assert_eq!(pool.list().count(), 1);
+    assert_eq!(backup_to(&pool, &forced, &mut Vec::new(), &mut unseen).unwrap().objects, 3);
+    assert_eq!(pool.list().count(), 3);
 }
 
 #[test]

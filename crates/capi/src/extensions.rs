@@ -7,6 +7,7 @@ use crate::guard::{Failure, Result, guarded, pmo_error_message, status};
 use crate::types::{Kind, Type};
 use indelible::raw::{self, ExtensionOf};
 use std::ffi::{c_char, c_int, c_void};
+use std::io::Write;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -164,7 +165,7 @@ pub extern "C" fn pmo_extension_failed(of: *const c_char) -> c_int {
     guarded(-1, || {
         // SAFETY: zero-terminated strings, as the header says.
         let (of, message) = unsafe { (text(of, "name").unwrap_or("a struct"), lossy(pmo_error_message())) };
-        eprintln!("cannot use an extension of {of}: {message}");
+        let _ = writeln!(std::io::stderr(), "cannot use an extension of {of}: {message}");
         std::process::abort()
     })
 }

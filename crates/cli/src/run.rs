@@ -37,6 +37,7 @@ pub fn mkpmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn begin(global: &Global) -> Context {
     // A limit of a file's size is an error with its name, and the unfinished file is removed.
     indelible::survive_size_limit();
+    indelible::keep_statuses();
     let Global { json, quiet, verbose, color, .. } = *global;
     terminal::set(Style { json, quiet, verbose, color });
     Context::new(global, command_lines)

@@ -22,10 +22,13 @@ struct Service {
 
 impl Service {
     fn start(rig: &Rig, options: &[&str]) -> Service {
+        Service::start_by(Command::new(PMO), rig, options)
+    }
+
+    fn start_by(mut command: Command, rig: &Rig, options: &[&str]) -> Service {
         let (socket, manager) = (rig.path("guard.sock"), rig.path("notify"));
         let notified = UnixDatagram::bind(&manager).unwrap();
         notified.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut command = Command::new(PMO);
         command.args(["guard", "run", "--json", "--socket"]).arg(&socket).args(options);
         command.env("NOTIFY_SOCKET", &manager).stdout(Stdio::null()).stdin(Stdio::null());
         let child = command.spawn().unwrap();
@@ -192,6 +195,19 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     }
     let pool = Pool::open(&path).unwrap();
     assert!(durable(&pool) >= last);
+}
+
+#[test]
+fn a_service_of_a_parent_that_ignored_ends_of_children_recovers() {
+    let rig = Rig::new();
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=CHLD", PMO]);
+    let service = Service::start_by(command, &rig, &[]);
+    let last = killed(&rig.pool, &service, None).unwrap();
+    let ended = |status: &Value| status["recovered"] == 1 || status["lost"] == 1;
+    let status = service.until("it recovers", ended);
+    assert_eq!(status["lost"], 0, "{status}");
+    assert!(durable(&Pool::open(&rig.pool).unwrap()) >= last);
 }
 
 #[test]

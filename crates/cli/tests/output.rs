@@ -206,7 +206,10 @@ fn wrong_arguments_are_told_in_words_that_help() {
     rig.pmo(["create"], ["b", "-1"]).fails(2, "a size is a number");
     rig.pmo(["cat"], ["a", "--offset", "-5"]).fails(2, "a size is a number");
     rig.pmo(["top"], ["--interval", "-1"]).fails(2, "an interval has");
-    rig.pmo(["ls"], ["--wait", "-1"]).fails(2, "not a time to wait");
+    rig.pmo(["ls"], ["--wait", "-1"]).fails(2, "from 0 to 315360000 seconds");
+    rig.pmo(["ls"], ["--wait", "1e19"]).fails(2, "ten years");
+    let pause = ["--view", "v", "--pause", "1e19", "true"];
+    rig.pmo(["run"], pause).fails(2, "ten years");
     let no_folder = rig.path("none").join("p.pmo");
     pmo(["format", no_folder.to_str().expect("text")]).fails(5, "make the folder first");
     let run = pmo(["ls", new]);

@@ -117,7 +117,7 @@ pub use shared::{
 pub use space::FarPlace;
 pub use space::{At, Dangling, FarMap, FarVec, Home, Reachable, Resolver, Space, Way};
 #[doc(hidden)]
-pub use sys::mask::survive_size_limit;
+pub use sys::mask::{keep_statuses, survive_size_limit};
 pub use sys::per_process::PerProcess;
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};

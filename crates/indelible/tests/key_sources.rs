@@ -153,9 +153,33 @@ fn commands_give_keys_within_their_time() {
     }
     let (_, text) = kind(key("cat /dev/zero"));
     assert!(text.contains("at most 1 MiB"), "{text}");
-    let (_, text) = kind(key("printf short"));
-    assert!(text.contains("at least 32 bytes"), "{text}");
+    for timeout in [LONG, Duration::MAX] {
+        let (_, text) = kind(SealKey::command("printf short", timeout));
+        assert!(text.contains("at least 32 bytes"), "{text}");
+    }
     std::fs::remove_file(path).unwrap();
+}
+
+// S3.6
+#[test]
+fn a_process_that_ignores_sigchld_takes_no_key_of_a_command_without_a_status() {
+    let mut again = std::process::Command::new("env");
+    again.arg("--ignore-signal=CHLD").arg(std::env::current_exe().unwrap());
+    again.args(["--exact", "key_sources::ignoring", "--ignored"]).env("SIGCHLD_IGNORED", "1");
+    let output = again.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn ignoring() {
+    if std::env::var_os("SIGCHLD_IGNORED").is_none() {
+        return;
+    }
+    for command in ["head -c 32 /dev/zero", "head -c 32 /dev/zero; exit 7", "exec 1>&- 2>&-; exit 0"] {
+        let (found, text) = kind(SealKey::command(command, LONG));
+        assert!(found == ErrorKind::Sealed && text.contains("ignores SIGCHLD"), "{command}: {text}");
+    }
 }
 
 // S3.6

@@ -22,6 +22,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 fn main() -> ExitCode {
+    // Before mounts and unmounts run programs.
+    indelible::keep_statuses();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let done = Options::of(&arguments).and_then(|options| serve(&options));
     match done {

@@ -8,7 +8,7 @@ use fuser::{Errno, ReplyEmpty};
 use indelible_posix::{Entry, Error, Result, Synced, Volume};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -141,10 +141,10 @@ impl State {
     /// durable.
     fn end_abandoned(&mut self) {
         if let Some(dead) = self.group.take_if(|group| !group.owner_lives()) {
-            eprintln!(
-                "pmo-mount: process {} died before the end of its group, whose changes until then become durable",
+            note(&format!(
+                "process {} died before the end of its group, whose changes until then become durable",
                 dead.owner
-            );
+            ));
             // The psync that answers reports its failure.
             let _ = self.volume.end_group();
             let _ = self.sync_and_answer();
@@ -157,7 +157,7 @@ impl State {
             Ok(Synced::Later) => return Ok(()),
             Ok(Synced::Durable) => None,
             Err(error) => {
-                eprintln!("pmo-mount: psync: {error}");
+                note(&format!("psync: {error}"));
                 Some(Errno::from_i32(error.errno()))
             }
         };
@@ -185,10 +185,15 @@ impl State {
     }
 }
 
+/// Writes to standard error, which may be full or closed: the mount serves on.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "pmo-mount: {text}");
+}
+
 /// An error's number; damage is also reported on standard error, with the file's name.
 pub(crate) fn say(error: &Error) -> Errno {
     if error.errno() == libc::EIO {
-        eprintln!("pmo-mount: {error}");
+        note(&error.to_string());
     }
     Errno::from_i32(error.errno())
 }

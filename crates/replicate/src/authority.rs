@@ -128,7 +128,7 @@ impl<'a> StoreAuthority<'a> {
         }
         // An owner without a lease has just begun.
         let length = before.as_ref().map_or(self.lease, |lease| Duration::from_secs(lease.seconds));
-        let waited = self.clock.wait(length + length / BEATS);
+        let waited = self.clock.wait(length.saturating_add(length / BEATS));
         if waited && look()? == before {
             return Ok(());
         }

@@ -31,12 +31,13 @@ impl Clock for SystemClock {
     }
 
     fn wait(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
+        let until = Instant::now().checked_add(time);
         loop {
             if self.stop.load(std::sync::atomic::Ordering::Acquire) {
                 return false;
             }
-            let left = until.saturating_duration_since(Instant::now());
+            // Without an end, until the stop.
+            let left = until.map_or(time, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return true;
             }

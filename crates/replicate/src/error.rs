@@ -2,6 +2,8 @@
 
 use crate::names;
 use indelible_backup::BackupError;
+use indelible_store::error::StoreError;
+use indelible_store::medium::MediumError;
 use std::path::PathBuf;
 
 /// A result of this crate.
@@ -17,7 +19,7 @@ pub enum ReplicateError {
 
     /// The pool's store.
     #[error("the pool: {0}")]
-    Store(#[from] indelible_store::error::StoreError),
+    Store(#[from] StoreError),
 
     /// The new pool's file.
     #[error(transparent)]
@@ -29,7 +31,7 @@ pub enum ReplicateError {
         /// Its name.
         name: String,
         /// The cause.
-        cause: indelible_store::error::StoreError,
+        cause: StoreError,
     },
 
     /// No snapshot could be taken: the pool is full.
@@ -38,7 +40,7 @@ pub enum ReplicateError {
         /// The object.
         name: String,
         /// The cause.
-        cause: indelible_store::error::StoreError,
+        cause: StoreError,
     },
 
     /// The objects changed during each of several looks.
@@ -217,7 +219,19 @@ impl From<BackupError> for ReplicateError {
 }
 
 impl ReplicateError {
-    pub(crate) fn object(name: &str) -> impl Fn(indelible_store::error::StoreError) -> Self + '_ {
+    /// Whether the pool was deleted or truncated: no later try succeeds.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match self {
+            ReplicateError::Pool(error) => error.kind() == indelible::ErrorKind::Gone,
+            ReplicateError::Store(error)
+            | ReplicateError::Object { cause: error, .. }
+            | ReplicateError::NoRoom { cause: error, .. } => is_gone(error),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn object(name: &str) -> impl Fn(StoreError) -> Self + '_ {
         move |cause| ReplicateError::Object { name: name.to_owned(), cause }
     }
 
@@ -230,5 +244,16 @@ impl ReplicateError {
 
     pub(crate) fn damaged(name: &str, why: impl Into<String>) -> Self {
         ReplicateError::Damaged { name: name.to_owned(), why: why.into() }
+    }
+}
+
+fn is_gone(error: &StoreError) -> bool {
+    match error {
+        StoreError::Medium(error) | StoreError::Failed(error) | StoreError::NotApplied(error) => {
+            matches!(error, MediumError::Gone { .. })
+        }
+        StoreError::LaneRefused { cause, .. } | StoreError::Part { cause, .. } => is_gone(cause),
+        StoreError::Truncated { .. } => true,
+        _ => false,
     }
 }

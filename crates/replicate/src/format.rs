@@ -5,7 +5,7 @@ use indelible_store::store::Attributes;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub(crate) use indelible_backup::format::{Hash, MAGIC, ObjectBody, PAGE, hash, hex, packing};
+pub(crate) use indelible_backup::format::{Hash, MAGIC, ObjectBody, PAGE, hash, hex, is_generated, packing};
 
 pub(crate) const VERSION: u32 = 2;
 /// Bytes of an object in a record of runs, at most.

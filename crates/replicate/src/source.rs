@@ -15,7 +15,7 @@
 use crate::content::{Content, Pages};
 use crate::error::{ReplicateError, Result};
 use crate::feed::Feed;
-use crate::format::{PAGE, hex, pages_of};
+use crate::format::{PAGE, hex, is_generated, pages_of};
 use indelible::Pool;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_SPARSE, FLAG_VOLATILE};
@@ -94,7 +94,7 @@ impl Source {
         let mut merge = Vec::new();
         source.each(&mut |object, _| {
             let name = object.entry.name();
-            match object.entry.has(FLAG_BASE) && name.starts_with(PREFIX) {
+            match is_own(&object) {
                 true => drop(source.store.destroy(&name, Key(&source.key))),
                 false => merge.push(name),
             }
@@ -123,7 +123,7 @@ impl Source {
             if object.entry.has(FLAG_BASE) {
                 bases.insert(object.offset, object.entry);
             }
-            let own = object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX);
+            let own = is_own(&object);
             let kept =
                 !own && !object.entry.has(FLAG_VOLATILE) && Class::of(&object.entry) != Some(Class::Shared);
             if kept {
@@ -386,6 +386,10 @@ impl Source {
         let _ = self.store.destroy(snapshot, Key(&self.key));
         let _ = self.store.merge(object);
     }
+}
+
+fn is_own(object: &Located) -> bool {
+    object.entry.has(FLAG_BASE) && is_generated(&object.entry.name(), PREFIX, 2)
 }
 
 impl Drop for Source {

@@ -5,5 +5,6 @@ mod faults;
 mod oracle;
 mod owners;
 mod page;
+mod program;
 mod server;
 mod support;

@@ -209,6 +209,36 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
     }
 }
 
+/// Macros that panic where their output is full or closed.
+fn panicking_outputs(text: &str) -> Vec<String> {
+    let code = crate::sources::shipped(text);
+    let panics = |line: &&str| ["print!(", "println!("].iter().any(|word| line.contains(word));
+    code.lines().filter(panics).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn programs_and_libraries_survive_outputs_that_cannot_be_written() {
+    for (file, text) in sources("crates") {
+        let (package, inner) = file["crates/".len()..].split_once('/').unwrap_or_default();
+        // Of tests: helpers, and modules that only they compile.
+        let of_tests = package == "testing" || file.ends_with("/tests.rs") || file.ends_with("/mutant.rs");
+        if inner.starts_with("src/") && !of_tests {
+            let found = panicking_outputs(&text);
+            assert_eq!(found, [""; 0], "{file}: `let _ = writeln!(…)`, or report the error");
+        }
+    }
+}
+
+#[test]
+fn an_output_that_panics_would_be_noticed() {
+    for name in ["print", "println", "eprint", "eprintln"] {
+        let text = format!("fn f() {{\n    {name}!(\"x\");\n}}\n");
+        assert_eq!(panicking_outputs(&text).len(), 1, "{name}");
+    }
+    let right = "// println!()\nwriteln!(out)?;\n#[cfg(test)]\nmod tests {\n    println!();\n}\n";
+    assert_eq!(panicking_outputs(right), [""; 0]);
+}
+
 fn shipped(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or_default()
 }

@@ -1,18 +1,21 @@
 //! A file or pipe to which a script or service writes `failing` and `fine`.
 
-use super::{Detector, Watch, poll};
+use super::{Detector, Watch};
 use crate::condition::Condition;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_millis(50);
-const SHORT: u64 = 64;
+const SHORT: usize = 64;
 
-/// See the module. A file is read 20 times a second; an absent or empty one means that the power is
-/// on. A pipe is read line by line.
+/// See the module. 20 times a second the detector looks what is at the path: a file is read; an
+/// absent or empty one means that the power is on. A pipe is read line by line, and one that was
+/// made anew is opened.
 #[derive(Clone, Debug)]
 pub struct FileDetector(PathBuf);
 
@@ -21,10 +24,6 @@ impl FileDetector {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> FileDetector {
         FileDetector(path.into())
-    }
-
-    fn is_pipe(&self) -> bool {
-        self.0.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
     }
 }
 
@@ -36,40 +35,153 @@ fn meaning(text: &str) -> Condition {
     }
 }
 
+fn is_pipe(metadata: &Metadata) -> bool {
+    metadata.file_type().is_fifo()
+}
+
+fn read(path: &Path) -> io::Result<Condition> {
+    // A pipe that takes the place of a file would hold the open up.
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(Condition::Blind("it is neither a file nor a pipe".into()));
+    }
+    let mut text = String::new();
+    file.take(SHORT as u64).read_to_string(&mut text)?;
+    Ok(meaning(&text))
+}
+
+/// An open pipe.
+struct Pipe {
+    file: File,
+    place: (u64, u64),
+    /// A line without its end.
+    begun: Vec<u8>,
+}
+
+impl Pipe {
+    /// `None`: no pipe is there any more.
+    fn open(path: &Path) -> io::Result<Option<Pipe>> {
+        let mut options = File::options();
+        // Also open for writing: the pipe does not end with the last writer.
+        options.read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let file = options.open(path)?;
+        let metadata = file.metadata()?;
+        let place = (metadata.dev(), metadata.ino());
+        Ok(is_pipe(&metadata).then_some(Pipe { file, place, begun: Vec::new() }))
+    }
+
+    fn wait(&self, time: Duration) -> io::Result<()> {
+        let time = Timespec::try_from(time).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&time)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The lines that have come.
+    fn lines(&mut self) -> io::Result<Vec<Condition>> {
+        let mut bytes = [0; 4096];
+        match self.file.read(&mut bytes) {
+            Ok(count) => self.begun.extend_from_slice(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        let mut found = Vec::new();
+        loop {
+            let end = self.begun.iter().take(SHORT).position(|byte| *byte == b'\n').map(|end| end + 1);
+            let Some(end) = end.or_else(|| (self.begun.len() >= SHORT).then_some(SHORT)) else {
+                return Ok(found);
+            };
+            let line: Vec<u8> = self.begun.drain(..end).collect();
+            found.push(meaning(&String::from_utf8_lossy(&line)));
+        }
+    }
+}
+
+/// The state between two looks.
+struct Eye<'p> {
+    path: &'p Path,
+    pipe: Option<Pipe>,
+    /// The last word that was read.
+    known: Condition,
+}
+
+impl Eye<'_> {
+    /// The conditions since the last turn, at least one.
+    fn turn(&mut self) -> io::Result<Vec<Condition>> {
+        let metadata = match self.path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            metadata => Some(metadata?),
+        };
+        let place = metadata.as_ref().filter(|found| is_pipe(found)).map(|found| (found.dev(), found.ino()));
+        let mut found = Vec::new();
+        if self.pipe.as_ref().map(|pipe| pipe.place) != place {
+            // Lines that were written before another pipe or file took its place.
+            if let Some(mut pipe) = self.pipe.take() {
+                found = pipe.lines()?;
+            }
+            self.pipe = if place.is_some() { Pipe::open(self.path)? } else { None };
+        }
+        match (&mut self.pipe, metadata) {
+            (Some(pipe), _) => {
+                pipe.wait(EVERY)?;
+                found.extend(pipe.lines()?);
+            }
+            (None, None) => found.push(Condition::Fine),
+            // Else a pipe that went between two looks.
+            (None, Some(_)) if place.is_none() => found.push(read(self.path)?),
+            (None, Some(_)) => {}
+        }
+        if let Some(last) = found.last() {
+            self.known = last.clone();
+        } else {
+            found.push(self.known.clone());
+        }
+        Ok(found)
+    }
+}
+
 impl Detector for FileDetector {
     fn name(&self) -> String {
         format!("file {}", self.0.display())
     }
 
     fn latency(&self) -> Duration {
-        if self.is_pipe() { Duration::ZERO } else { EVERY }
+        EVERY
     }
 
     fn look(&mut self) -> io::Result<Condition> {
-        if self.is_pipe() {
-            return Ok(Condition::Fine);
-        }
-        let mut text = String::new();
-        let read = File::open(&self.0).and_then(|file| file.take(SHORT).read_to_string(&mut text));
-        match read {
-            Ok(_) => Ok(meaning(&text)),
+        let looked = match self.0.metadata() {
+            // Opened, it would swallow lines of another reader.
+            Ok(metadata) if is_pipe(&metadata) => {
+                let access = Access::READ_OK | Access::WRITE_OK;
+                accessat(CWD, &self.0, access, AtFlags::EACCESS)
+                    .map_err(io::Error::from)
+                    .map(|()| Condition::Fine)
+            }
+            Ok(_) => read(&self.0),
+            Err(error) => Err(error),
+        };
+        match looked {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Condition::Fine),
             Err(error) => Ok(Condition::Blind(error.to_string())),
+            looked => looked,
         }
     }
 
     fn watch(&mut self, watch: &Watch) -> io::Result<()> {
-        if !self.is_pipe() {
-            return poll(self, EVERY, watch);
-        }
-        // Also open for writing: the pipe does not end with the last writer.
-        let pipe = File::options().read(true).write(true).open(&self.0)?;
-        let mut lines = BufReader::new(pipe);
+        let mut eye = Eye { path: &self.0, pipe: None, known: Condition::Fine };
         loop {
-            let mut line = String::new();
-            (&mut lines).take(SHORT).read_line(&mut line)?;
-            if !watch.tell(meaning(&line)) {
+            let found = eye.turn().unwrap_or_else(|error| {
+                eye.pipe = None;
+                vec![Condition::Blind(error.to_string())]
+            });
+            if !found.into_iter().all(|condition| watch.tell(condition)) {
                 return Ok(());
+            }
+            // A pipe has waited.
+            if eye.pipe.is_none() {
+                std::thread::sleep(EVERY);
             }
         }
     }
@@ -95,5 +207,50 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(detector.look().unwrap(), Condition::Blind(_)));
         }
+    }
+
+    fn write(path: &Path, line: &str) {
+        let options = OFlags::NONBLOCK.bits() as i32;
+        let mut pipe = File::options().write(true).custom_flags(options).open(path).expect("it is read");
+        std::io::Write::write_all(&mut pipe, line.as_bytes()).unwrap();
+    }
+
+    fn make_pipe(path: &Path) {
+        let _ = std::fs::remove_file(path);
+        rustix::fs::mknodat(CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    }
+
+    #[test]
+    fn s1_10_each_look_decides_by_what_is_at_the_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("power");
+        let mut eye = Eye { path: &path, pipe: None, known: Condition::Fine };
+        assert_eq!(eye.turn().unwrap(), [Condition::Fine], "absent");
+        make_pipe(&path);
+        assert_eq!(eye.turn().unwrap(), [Condition::Fine], "opened");
+        write(&path, "fail");
+        assert_eq!(eye.turn().unwrap(), [Condition::Fine], "a line begins");
+        write(&path, "ing\nfine\nfailing\n");
+        let found = [Condition::Failing, Condition::Fine, Condition::Failing];
+        assert_eq!(eye.turn().unwrap(), found);
+        assert_eq!(eye.turn().unwrap(), [Condition::Failing], "no later line");
+        // Made anew: lines of both count.
+        write(&path, "fine\n");
+        make_pipe(&path);
+        assert_eq!(eye.turn().unwrap(), [Condition::Fine]);
+        write(&path, "failing\n");
+        assert_eq!(eye.turn().unwrap(), [Condition::Failing]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(eye.turn().unwrap(), [Condition::Fine], "absent again");
+        std::fs::write(&path, "failing").unwrap();
+        assert_eq!(eye.turn().unwrap(), [Condition::Failing], "a file");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(matches!(eye.turn().unwrap()[..], [Condition::Blind(_)]), "a folder");
+        assert!(matches!(FileDetector::new(&path).look().unwrap(), Condition::Blind(_)));
+        let below = path.join("x");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(Eye { path: &below, pipe: None, known: Condition::Fine }.turn().is_err(), "no path");
     }
 }

@@ -7,6 +7,11 @@ pub(crate) enum CommandError {
     NotRun { command: String, error: io::Error },
     #[error("the command {command:?} failed with {status}{}", said(stderr))]
     Failed { command: String, status: String, stderr: String },
+    #[error(
+        "the command {command:?} ended, but this process ignores SIGCHLD, and so learns not whether it failed; set SIGCHLD to its default{}",
+        said(stderr)
+    )]
+    Unknown { command: String, stderr: String },
     #[error("the command {command:?} had no end after {} s, and was killed{}", timeout.as_secs_f64(), said(stderr))]
     TooSlow { command: String, timeout: Duration, stderr: String },
 }

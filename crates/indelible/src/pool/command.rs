@@ -12,6 +12,8 @@ use zeroize::Zeroizing;
 
 pub(super) const LIMIT: usize = (1 << 20) + 1;
 const STDERR: usize = 2000;
+/// Longer limits than this have this length: an `Instant` has no later moment.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 struct Running {
     child: Child,
@@ -28,12 +30,16 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     drop(shell);
     // Full capacity: a growing buffer leaves copies behind.
     let output = Zeroizing::new(Vec::with_capacity(LIMIT));
-    let mut running = Running { child, output, stderr: Vec::new(), deadline: Instant::now() + timeout };
+    let deadline = Instant::now() + timeout.min(LONGEST);
+    let mut running = Running { child, output, stderr: Vec::new(), deadline };
     let ended = running.collect().and_then(|done| Ok(done && running.ends()?));
     if !matches!(ended, Ok(true)) {
         let _ = running.child.kill();
     }
-    let status = running.child.wait().map_err(not_run)?;
+    let status = match running.child.wait() {
+        Err(error) if error.raw_os_error() == Some(Errno::CHILD.raw_os_error()) => None,
+        status => Some(status.map_err(not_run)?),
+    };
     let stderr = String::from_utf8_lossy(&running.stderr).trim().to_owned();
     let command = command.to_owned();
     match ended {
@@ -41,10 +47,11 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
         Ok(false) => Err(CommandError::TooSlow { command, timeout, stderr }),
         // Killed by a full pipe: its length is at fault.
         Ok(true) if running.output.len() == LIMIT => Ok(std::mem::take(&mut running.output)),
-        Ok(true) if !status.success() => {
-            Err(CommandError::Failed { command, status: status.to_string(), stderr })
-        }
-        Ok(true) => Ok(std::mem::take(&mut running.output)),
+        Ok(true) => match status {
+            Some(status) if status.success() => Ok(std::mem::take(&mut running.output)),
+            Some(status) => Err(CommandError::Failed { command, status: status.to_string(), stderr }),
+            None => Err(CommandError::Unknown { command, stderr }),
+        },
     }
 }
 
@@ -88,7 +95,11 @@ impl Running {
     }
 
     fn ends(&self) -> io::Result<bool> {
-        let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        let process = match pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+            // It ended, in a process that ignores SIGCHLD.
+            Err(Errno::SRCH) => return Ok(true),
+            process => process?,
+        };
         Ok(self.wait(&[process.as_fd()])?.is_some())
     }
 

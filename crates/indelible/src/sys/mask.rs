@@ -1,4 +1,4 @@
-//! Blocking a thread's signals, and replacing SIGXFSZ by an error.
+//! Blocking a thread's signals, replacing SIGXFSZ by an error, and SIGCHLD's default.
 
 #![allow(unsafe_code)]
 
@@ -44,4 +44,12 @@ pub fn survive_size_limit() {
         (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
         libc::sigaction(libc::SIGXFSZ, action.as_ptr(), std::ptr::null_mut());
     }
+}
+
+/// Sets SIGCHLD to its default: where its parent ignored it, this process would learn no status of
+/// a child's. For programs alone: a library leaves its process's signals alone.
+#[doc(hidden)]
+pub fn keep_statuses() {
+    // SAFETY: the default action runs no code of this process.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }

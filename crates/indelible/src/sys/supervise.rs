@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const PASSED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 const ENDING: usize = 4;
+/// Longer pauses than this have this length: an `Instant` has no later moment.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// Runs programs and passes this process's signals on to them.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl Supervisor {
     /// Waits; returns early with a signal that asks this process to end.
     #[must_use]
     pub fn pause(&self, time: Duration) -> Option<i32> {
-        let end = Instant::now() + time;
+        let end = Instant::now() + time.min(LONGEST);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let (signal, _) = self.next(Some(left));

@@ -156,9 +156,13 @@ pub(crate) struct Restore {
     pub(crate) quiet: bool,
 }
 
+/// Ten years, in seconds.
+const LONGEST: f64 = 315_360_000.0;
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|_| "not a time to wait".to_owned())
+    let usable = (0.0..=LONGEST).contains(&number).then(|| Duration::from_secs_f64(number));
+    usable.ok_or_else(|| format!("give from 0 to {LONGEST} seconds, ten years"))
 }
 
 fn position(text: &str) -> Result<Position, String> {

@@ -1,13 +1,14 @@
 //! The commands, and how their failures end the process.
 
 mod args;
+mod out;
 mod restore;
 mod run;
 mod status;
 
 use args::{Arguments, Command};
 use clap::Parser;
-use indelible_replicate::{ReplicateError, Result};
+use indelible_replicate::ReplicateError;
 use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ pub(crate) fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if out::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error, json),
     }
 }
@@ -62,9 +64,9 @@ fn fail(error: &ReplicateError, json: bool) -> ExitCode {
     match json {
         true => {
             let failure = Failure { error: text, exit };
-            eprintln!("{}", serde_json::to_string(&failure).unwrap_or_default());
+            out::note(&serde_json::to_string(&failure).unwrap_or_default());
         }
-        false => eprintln!("error: {text}"),
+        false => out::note(&format!("error: {text}")),
     }
     ExitCode::from(exit)
 }
@@ -73,17 +75,24 @@ fn fail(error: &ReplicateError, json: bool) -> ExitCode {
 fn exit(error: &ReplicateError) -> u8 {
     match error {
         ReplicateError::Url { .. } => 2,
+        error if error.is_gone() => 3,
         ReplicateError::Damaged { .. } | ReplicateError::Foreign { .. } => 3,
         ReplicateError::Owned { .. } | ReplicateError::Fenced { .. } | ReplicateError::Restless => 4,
         ReplicateError::Missing { .. } | ReplicateError::Empty(_) | ReplicateError::NoMoment { .. } => 5,
         ReplicateError::Refused { .. } => 6,
         ReplicateError::Exists(_) => 7,
         ReplicateError::NoRoom { .. } => 8,
+        ReplicateError::File { cause, .. } if is_full(cause) => 8,
         ReplicateError::Version { .. }
         | ReplicateError::OtherPool { .. }
         | ReplicateError::Unrelated { .. } => 9,
         _ => 1,
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// A number of bytes for people.
@@ -98,12 +107,4 @@ fn size(bytes: u64) -> String {
         0 => format!("{bytes} B"),
         _ => format!("{number:.1} {}", units[unit]),
     }
-}
-
-/// Prints a value as one line of JSON.
-fn print<T: Serialize>(value: &T) -> Result<()> {
-    use std::io::Write;
-    let text = serde_json::to_string(value).unwrap_or_default();
-    let written = writeln!(std::io::stdout(), "{text}");
-    written.map_err(|cause| ReplicateError::File { what: "write to", path: "standard output".into(), cause })
 }

@@ -1,11 +1,12 @@
 //! `pmo replicate restore`.
 
 use super::args::Restore;
-use super::{print, size};
+use super::out::{line, note, print};
+use super::size;
 use indelible::PoolOptions;
 use indelible_replicate::{Result, SystemClock, restore};
 use serde::Serialize;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 #[derive(Serialize)]
 struct Report {
@@ -22,12 +23,12 @@ pub(super) fn run(args: &Restore, json: bool) -> Result<()> {
     let shown = !args.quiet && !json && std::io::stderr().is_terminal();
     let mut progress = |done: u64, all: u64| {
         if shown {
-            eprint!("\r{} of {} restored", size(done), size(all));
+            let _ = write!(std::io::stderr(), "\r{} of {} restored", size(done), size(all));
         }
     };
     let done = restore(&*bucket, &clock, &args.pool, args.at, &PoolOptions::new(), &mut progress);
     if shown {
-        eprintln!();
+        note("");
     }
     let done = done?;
     if json {
@@ -37,7 +38,8 @@ pub(super) fn run(args: &Restore, json: bool) -> Result<()> {
     }
     if !args.quiet {
         let (path, moment, count) = (args.pool.display(), done.position, done.objects.len());
-        println!("restored {path} as of {moment}: {count} objects, {} of segments", size(done.bytes));
+        let bytes = size(done.bytes);
+        line(&format!("restored {path} as of {moment}: {count} objects, {bytes} of segments"))?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! `pmo replicate run`.
 
 use super::args::Run;
-use super::{print, size};
+use super::out::{note, print};
+use super::size;
 use indelible::PoolOptions;
 use indelible_replicate::{Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock};
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
     let mut shipper = Shipper::begin(&pool, &args.key()?, &mut authority, &claim)?;
     if !args.quiet && !json {
         let (pool, store, epoch) = (args.pool.display(), args.store.name(), shipper.position().epoch);
-        eprintln!("shipping {pool} to {store} as epoch {epoch}");
+        note(&format!("shipping {pool} to {store} as epoch {epoch}"));
     }
     let mut behind = Instant::now();
     loop {
@@ -43,15 +44,22 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
             Ok(shipped) => {
                 if let Some(shipped) = shipped
                     && !args.quiet
+                    && let Err(error) = tell(&shipped, behind.elapsed(), json)
                 {
-                    tell(&shipped, behind.elapsed(), json)?;
+                    shipper.end();
+                    return Err(error);
                 }
                 behind = Instant::now();
             }
             Err(error) if shipper.has_ended() || args.once => return Err(error),
+            // No later tick finds the pool again.
+            Err(error) if error.is_gone() => {
+                shipper.end();
+                return Err(error);
+            }
             Err(error) => {
                 let lag = behind.elapsed().as_secs_f64();
-                eprintln!("nothing shipped for {lag:.1} s, trying again: {error}");
+                note(&format!("nothing shipped for {lag:.1} s, trying again: {error}"));
             }
         }
         let stopped = stop.load(Ordering::Acquire);
@@ -70,6 +78,6 @@ fn tell(shipped: &Shipped, lag: Duration, json: bool) -> Result<()> {
     }
     let what = if full { "the whole pool" } else { "changes" };
     let (changed, bytes, lag) = (size(changed), size(bytes), lag.as_secs_f64());
-    eprintln!("{position}: {what}, {changed} of objects in {bytes}, {lag:.2} s behind");
+    note(&format!("{position}: {what}, {changed} of objects in {bytes}, {lag:.2} s behind"));
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! `pmo replicate status`.
 
 use super::args::Status;
-use super::{print, size};
+use super::out::{line, print};
+use super::size;
 use indelible_replicate::{Moment, ReplicateError, Result, SystemClock, moments, status};
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,22 +26,26 @@ pub(super) fn run(args: &Status, json: bool) -> Result<()> {
     if json {
         return print(&Report { status, lag, moments });
     }
-    println!("pool {}", status.pool);
-    for epoch in &status.epochs {
+    line(&text(&status, lag, moments.as_deref().unwrap_or_default(), now))
+}
+
+fn text(status: &indelible_replicate::Status, lag: Option<u64>, moments: &[Moment], now: u64) -> String {
+    let mut lines = vec![format!("pool {}", status.pool)];
+    lines.extend(status.epochs.iter().map(|epoch| {
         let state = match (epoch.ended, status.released && Some(epoch) == status.epochs.last()) {
             (true, _) => "ended",
             (false, true) => "given up",
             (false, false) => "open",
         };
-        println!("epoch {}: {} segments, {state}, by {}", epoch.epoch, epoch.segments, epoch.owner);
-    }
-    match lag {
-        Some(lag) => println!("the newest moment known to the owner is {lag} s old"),
-        None => println!("no moment is known to the owner"),
-    }
-    for Moment { at, created, full, bytes } in moments.iter().flatten() {
+        format!("epoch {}: {} segments, {state}, by {}", epoch.epoch, epoch.segments, epoch.owner)
+    }));
+    lines.push(match lag {
+        Some(lag) => format!("the newest moment known to the owner is {lag} s old"),
+        None => "no moment is known to the owner".to_owned(),
+    });
+    lines.extend(moments.iter().map(|Moment { at, created, full, bytes }| {
         let what = if *full { "whole pool" } else { "changes" };
-        println!("{at}  {} s ago  {}  {what}", now.saturating_sub(*created), size(*bytes));
-    }
-    Ok(())
+        format!("{at}  {} s ago  {}  {what}", now.saturating_sub(*created), size(*bytes))
+    }));
+    lines.join("\n")
 }
