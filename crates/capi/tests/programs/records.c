@@ -109,7 +109,7 @@ static void forked(const char *path)
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* What a program without standard output prints goes nowhere, and not into its pool. */
+/* A program without standard output prints nowhere, and not into its pool. */
 static void without_output(const char *path)
 {
     int status;

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_open_takes_no_place_of_a_closed_standard_stream() {
+    fn a_kept_descriptor_takes_no_place_of_a_closed_standard_stream() {
         assert!(is_so_in_a_child(|| {
             let made = || {
                 let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
