@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     pmo_pool *pool = argc > 1 ? pmo_open_or_format(argv[1], 64 << 20, 0) : NULL;
     CHECK(pool && pmo_create(pool, "audited", 1 << 20) == 0);
     FAILS(!pmo_attach(pool, "audited", PMO_READ | PMO_AUDIT, NULL, 0), PMO_ERR_ARGUMENT, "attach with PMO_WRITE");
-    FAILS(!pmo_attach(pool, "audited", PMO_WRITE | 1024, NULL, 0), PMO_ERR_ARGUMENT, "permission");
+    FAILS(!pmo_attach(pool, "audited", PMO_WRITE | 2048, NULL, 0), PMO_ERR_ARGUMENT, "permission");
     FAILS(pmo_audit(NULL, NULL, NULL) == -1, PMO_ERR_NOT_ATTACHED, "");
     char *object = pmo_attach(pool, "audited", PMO_WRITE | PMO_AUDIT, NULL, 0);
     CHECK(object && pmo_heap_format(object, 0) == 0);
