@@ -221,9 +221,10 @@ fn insertions_of_a_map_seldom_conflict() {
         |map, tx, key| map.get(tx, key).map(drop),
     );
     println!("of 256: {plain:?} of a map, {counted:?} of one that counts");
-    assert!(plain[0] <= 16 && plain[1] <= 16, "{plain:?} of 256");
-    // 16 are expected, of which 6 sigma are 40.
-    assert!(counted[0] <= 16 + 40 && counted[1] <= 16, "{counted:?} of 256");
+    // Addresses decide which words share a stripe: few of either are expected, 16 of the counts.
+    // With counts in shared lines they are 168 and 94.
+    assert!(plain[0] <= 64 && plain[1] <= 64, "{plain:?} of 256");
+    assert!(counted[0] <= 96 && counted[1] <= 64, "{counted:?} of 256");
 }
 
 #[test]
