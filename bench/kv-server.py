@@ -239,7 +239,7 @@ def main() -> None:
     parser = arguments(__doc__, [1_000, 100_000])
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
     parser.add_argument(
-        "--times", type=int, default=1, help="as many requests a turn (a turn in memory is short)"
+        "--times", type=int, default=1, help="multiplies the requests of a turn: turns in memory are short"
     )
     parser.add_argument(
         "--bytes",

@@ -43,7 +43,7 @@ pub(crate) enum TransactionError {
     Checked(&'static str),
     #[error("its words have no check words")]
     Unchecked,
-    #[error("{0}; memory is ahead of the pool by a transaction that had to be durable")]
+    #[error("{0}; memory is ahead of the pool by a durable transaction")]
     Unpublished(Arc<StoreError>),
     #[error("the environment names no pool")]
     NoPool,

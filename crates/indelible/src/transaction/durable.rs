@@ -26,7 +26,7 @@ fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
 }
 
-/// Nothing of the epoch reached the medium.
+/// Whether the pool refused the epoch: nothing of it reached the medium.
 fn is_refusal(error: &StoreError) -> bool {
     let full = matches!(error, StoreError::NoRoom { .. } | StoreError::NoSpace);
     full || matches!(error, StoreError::HeldStill { .. } | StoreError::TableBusy { .. })

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Of a transaction that had to be durable: another process took the room for its epoch after it
-/// had looked.
+/// A durable transaction changed memory, and the pool refused its epoch: another process took the
+/// room after the transaction had looked for it.
 fn is_ahead(error: &Error) -> bool {
     error.kind() == ErrorKind::Poisoned && error.to_string().contains(": no room: ")
 }
