@@ -23,11 +23,11 @@ mod tests;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 pub(crate) use common::Common;
@@ -38,10 +38,10 @@ pub(crate) use identity::Identity;
 pub(crate) use origin::Origin;
 
 use crate::mapping::Mapping;
-use crate::sys::PAGE;
 use crate::sys::blocks::allot;
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
+use crate::sys::{PAGE, naming};
 use indelible_store::medium::LockMode;
 
 pub(crate) const MEMORY: &str = "/dev/shm";
@@ -301,8 +301,7 @@ fn make_locked(
     if !file::lock(&file, &path, lock)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match rustix::fs::linkat(CWD, unnamed, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
+    match naming::name(file.as_fd(), &path) {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(BackingError::Exists { path }),
         Err(error) => return Err(failed("name", &path)(error)),

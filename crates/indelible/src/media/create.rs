@@ -1,14 +1,14 @@
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use indelible_store::medium::{LockKey, LockMode};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::detect::{adopt, failed, io_error};
 use super::{Media, MediaError, MediumChoice};
 use crate::sys::fork::ForkFd;
-use crate::sys::ofd;
+use crate::sys::{naming, ofd};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CreateOptions {
@@ -64,17 +64,9 @@ impl Media {
     }
 }
 
-/// Gives a file without a name this one.
 fn name(file: BorrowedFd<'_>, path: &Path) -> Result<(), MediaError> {
-    const DESCRIPTORS: &str = "/proc/self/fd";
-    let this = format!("{DESCRIPTORS}/{}", file.as_raw_fd());
-    match rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW) {
-        Err(Errno::NOENT) if !Path::new(DESCRIPTORS).exists() => {}
-        named => return named.map_err(|e| failed("create", path, e)),
-    }
-    // Old kernels ask for a privilege.
-    rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH).map_err(|error| match error {
-        Errno::NOENT => {
+    naming::name(file, path).map_err(|error| match error {
+        Errno::OPNOTSUPP => {
             let (choice, why) = ("a new pool", "naming it needs /proc, which is not mounted here");
             MediaError::Unsuitable { path: path.into(), choice, why }
         }

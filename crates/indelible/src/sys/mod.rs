@@ -18,6 +18,7 @@ pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod mask;
 pub(crate) mod mmap;
+pub(crate) mod naming;
 pub(crate) mod ofd;
 pub(crate) mod pagemap;
 pub(crate) mod per_process;
