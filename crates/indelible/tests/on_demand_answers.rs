@@ -452,6 +452,13 @@ mod mutants {
     type Test = fn();
     const WATCHES: &[(Mutant, &[Test])] = &[
         (
+            Mutant::RefusedForgotten,
+            &[
+                super::s1_06_a_transaction_that_only_reads_ends_nothing_for_want_of_room,
+                super::s1_06_a_transaction_over_both_classes_without_room_changes_nothing,
+            ],
+        ),
+        (
             Mutant::UnknownTakenForNone,
             &[
                 super::s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit,

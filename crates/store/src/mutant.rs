@@ -299,6 +299,8 @@ mutants! {
         EpochUngated,
         /// Changed lines are not marked for the next epoch.
         EpochUnmarked,
+        /// Lines of a refused epoch are not marked for the next one.
+        RefusedForgotten,
         /// A wait for commits on demand does not wait for their epoch.
         SyncNotAwaited,
         /// A thread with unknown commits counts as one without.

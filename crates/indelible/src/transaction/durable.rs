@@ -26,12 +26,6 @@ fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
 }
 
-/// Whether the pool refused the epoch: nothing of it reached the medium.
-fn is_refusal(error: &StoreError) -> bool {
-    let full = matches!(error, StoreError::NoRoom { .. } | StoreError::NoSpace);
-    full || matches!(error, StoreError::HeldStill { .. } | StoreError::TableBusy { .. })
-}
-
 pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
 
 #[derive(Default)]
@@ -108,7 +102,7 @@ impl Durable {
         if receipt.sequence().is_none() {
             return Err(error);
         }
-        if is_refusal(&error) {
+        if error.is_refusal() {
             demand.fail_refused(error);
             return Err(StoreError::Poisoned);
         }

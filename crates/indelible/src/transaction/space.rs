@@ -303,7 +303,9 @@ impl Space {
         if count > 0 {
             // Rule D7 of docs/protocol.md.
             if let Err(error) = self.publish_lines(&mut lines) {
-                self.mark_again(demand, &lines, since);
+                if !Mutant::RefusedForgotten.is_on() {
+                    self.mark_again(demand, &lines, since);
+                }
                 if self.commits().check().is_err() {
                     demand.fail();
                 }

@@ -5,6 +5,7 @@ mod date;
 mod failure;
 mod length;
 mod part;
+mod refusal;
 mod seal;
 
 pub use class::ClassError;

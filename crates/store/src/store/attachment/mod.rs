@@ -37,7 +37,6 @@ pub(in crate::store) use binding::renumber;
 pub(in crate::store) use grow::reach;
 pub use in_place::InPlace;
 pub use live::LivePages;
-pub(in crate::store) use moving::is_harmless as left_no_trace;
 pub use primary::{Pending, Primary};
 pub use sealed_pages::SealedPages;
 pub use shared::Sharer;

@@ -9,7 +9,7 @@
 use super::former::Former;
 use super::grow::{pages_of, reach};
 use super::writer::Writer;
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::entry::FLAG_SPARSE;
 use crate::medium::{Epoch, Medium};
@@ -35,7 +35,7 @@ impl Writer {
         let former = Former { object, object_lock };
         let layers = match moved {
             Ok(layers) => layers,
-            Err(error) if is_harmless(&error) => {
+            Err(error) if error.is_refusal() => {
                 store.remove_former(former);
                 return Err(error);
             }
@@ -90,15 +90,6 @@ impl Writer {
             self.store.remove_former(former);
         }
     }
-}
-
-pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
-    let full =
-        matches!(error, StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace);
-    full || matches!(
-        error,
-        StoreError::TableBusy { .. } | StoreError::HeldStill { .. } | StoreError::BadSize { .. }
-    )
 }
 
 fn own_runs(object: &Located, layers: Option<&Layers>) -> Vec<Range<u64>> {

@@ -22,7 +22,7 @@ use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
-use crate::store::attachment::{Changes, Psync, Writer, left_no_trace};
+use crate::store::attachment::{Changes, Psync, Writer};
 use crate::store::locks::lock;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, since, wait_for,
@@ -149,7 +149,7 @@ impl Commits {
         let grown = writer.grow_beside(size, mapped).map(|_| *writer.object());
         self.measure(&writers);
         drop(writers);
-        if grown.as_ref().is_err_and(|error| !left_no_trace(error)) {
+        if grown.as_ref().is_err_and(|error| !error.is_refusal()) {
             self.fail();
         }
         grown
@@ -215,7 +215,7 @@ impl Commits {
         self.measure(&writers);
         drop(writers);
         std::mem::forget(end);
-        if published.as_ref().is_err_and(|error| !left_no_trace(error)) {
+        if published.as_ref().is_err_and(|error| !error.is_refusal()) {
             self.fail();
         }
         published
@@ -361,7 +361,7 @@ impl Commits {
         let lead = Lead { commits: self, begin };
         let result = self.publish(group);
         let done = result.is_ok() || Mutant::CommitFailureForgotten.is_on();
-        if let Some(refused) = result.as_ref().err().and_then(again) {
+        if let Some(refused) = result.as_ref().err().and_then(StoreError::refusal) {
             let _ = self.refused.set(Arc::new(refused));
         }
         std::mem::forget(lead);
@@ -404,20 +404,6 @@ fn publish_lines(writers: &mut BTreeMap<u64, Writer>, lines: &[ChangedLine]) -> 
         return objects.try_for_each(|lines| publish(writers, lines));
     }
     publish(writers, lines)
-}
-
-/// The same error for another thread, of a publication that left no trace.
-fn again(error: &StoreError) -> Option<StoreError> {
-    Some(match error {
-        StoreError::NoSpace => StoreError::NoSpace,
-        StoreError::NoRoom { needed, largest, free } => {
-            StoreError::NoRoom { needed: *needed, largest: *largest, free: *free }
-        }
-        StoreError::HeldStill { lane, seconds, holder } => {
-            StoreError::HeldStill { lane: *lane, seconds: *seconds, holder: *holder }
-        }
-        _ => return None,
-    })
 }
 
 /// `lines`: of each object together, in order, each once.
