@@ -10,7 +10,7 @@ use crate::Progress;
 use crate::backup::backup_to;
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
-use crate::partial::Partial;
+use crate::partial;
 use crate::restore::{RestoreOptions, Restored, restore_stream};
 use crate::source::Choice;
 use indelible::{Pool, PoolOptions};
@@ -50,13 +50,13 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     if !found.is_file() {
         return Err(BackupError::NoFile(from.to_owned()));
     }
-    let made = Partial::of(to)?;
+    let made = partial::begin(to)?;
     let partial = made.path();
-    let target = made.file()?;
+    let target = made.opened();
     target.set_permissions(found.permissions()).map_err(BackupError::file("create", partial))?;
-    let copied = copy(&source, &target, found.len(), progress);
+    let copied = copy(&source, target, found.len(), progress);
     let copied = copied.map_err(BackupError::file("write", partial))?;
-    rename(&target, found.len(), id()?).map_err(BackupError::file("write", partial))?;
+    rename(target, found.len(), id()?).map_err(BackupError::file("write", partial))?;
     target.sync_all().map_err(BackupError::file("make durable", partial))?;
     publish(partial, to, false)?;
     Ok(Cloned { len, copied })

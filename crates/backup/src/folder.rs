@@ -8,9 +8,10 @@ use crate::format::{BUFFER, MAGIC, hex};
 use crate::index_file::{self, Index};
 use crate::interrupted;
 use crate::part::Part;
-use crate::partial::{DIRECT, FOR_OWNER, Partial};
+use crate::partial::{self, FOR_OWNER};
 use crate::source::Choice;
 use indelible::Pool;
+use indelible_files::DIRECT;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -105,8 +106,16 @@ pub fn backup_file(
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let path = &replaced(path, replace)?;
-    let partial = Partial::of(path)?;
-    write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
+    let partial = partial::begin(path)?;
+    write(
+        pool,
+        choice,
+        path,
+        (partial.path(), partial::handle(&partial)?),
+        Before::default(),
+        replace,
+        progress,
+    )
 }
 
 /// The file that `path` names, to be made, or to be replaced: a backup, or empty.

@@ -6,7 +6,8 @@
 
 use crate::chain::{Chain, Link};
 use crate::format::{BUFFER, Hash, Header, PageHash};
-use crate::partial::{DIRECT, FOR_OWNER};
+use crate::partial::FOR_OWNER;
+use indelible_files::DIRECT;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fs::File;

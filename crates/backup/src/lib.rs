@@ -41,7 +41,7 @@ pub use chain::{Damage, Kept, Verified, describe, newest, newest_of_each, verify
 pub use clone::{Cloned, clone_pool, clone_rebased};
 pub use error::{BackupError, Result};
 pub use folder::{backup_file, backup_into};
-pub use partial::{left_beside, remove_left_beside};
+pub use indelible_files::{left_beside, remove_left_beside};
 #[doc(hidden)]
 pub use restore::new_pool;
 pub use restore::{RestoreOptions, Restored, restore, restore_objects, restore_stream};

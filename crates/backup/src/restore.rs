@@ -11,7 +11,7 @@ use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
 use crate::folder::{begins_as_backup, publish};
 use crate::format::{CHUNK, PAGE};
-use crate::partial::Partial;
+use crate::partial;
 use indelible::{Alone, Pool, PoolOptions};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDEPENDENT, FLAG_VOLATILE};
@@ -385,7 +385,7 @@ pub fn new_pool<T, E: From<BackupError>>(
     replaces: bool,
     fill: impl FnOnce(&Pool) -> Result<T, E>,
 ) -> Result<T, E> {
-    let made = Partial::of(path)?;
+    let made = partial::begin(path)?;
     let partial = made.path();
     let new = options.clone().force(true).format(partial, len).map_err(BackupError::Pool)?;
     let filled = fill(&new)?;

@@ -11,7 +11,7 @@ use crate::decode::Decoder;
 use crate::error::{BackupError, Result};
 use crate::folder::{publish, replaced};
 use crate::format::BUFFER;
-use crate::partial::Partial;
+use crate::partial;
 use crate::restore::{Restored, Target};
 use crate::source::{Choice, Source};
 use indelible::{Pool, Space};
@@ -79,8 +79,8 @@ pub fn export_file(
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let path = &replaced(path, replace)?;
-    let partial = Partial::of(path)?;
-    let mut out = BufWriter::with_capacity(BUFFER, partial.file()?);
+    let partial = partial::begin(path)?;
+    let mut out = BufWriter::with_capacity(BUFFER, partial::handle(&partial)?);
     let made = export_as(path, (space, objects, closed, key), &mut out, progress)?;
     let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("write", path))?;

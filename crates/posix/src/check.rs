@@ -1,6 +1,6 @@
 //! Checks the invariants of the format and of the heap.
 
-use crate::format::{BLOCK, Content, Inode, ROOT, Tree};
+use crate::format::{BLOCK, Content, Inode, ROOT, Tree, check_name};
 use crate::volume::Volume;
 use std::collections::HashMap;
 
@@ -29,6 +29,10 @@ fn findings(tree: &Tree<'_>) -> Vec<String> {
         if let Content::Names(entries) = &inode.content {
             for (name, entry) in entries.iter() {
                 *names.entry(*entry).or_insert(0) += 1;
+                if check_name(name).is_err() {
+                    let name = String::from_utf8_lossy(name);
+                    wrong.push(format!("{name:?} in directory {number} is no name"));
+                }
                 match tree.inodes.get(entry) {
                     None => {
                         wrong.push(format!("{:?} leads nowhere", String::from_utf8_lossy(name)));

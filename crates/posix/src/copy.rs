@@ -5,8 +5,8 @@ use crate::change::New;
 use crate::error::{Error, Result};
 use crate::format::{ROOT, Time};
 use crate::look::{Attributes, Kind, Seek};
-use crate::partial::{Partial, sync_folder_of};
 use crate::volume::Volume;
+use indelible_files::{Partial, expect_free, sync_folder_of};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -141,8 +141,23 @@ impl Volume {
                 }
             }
         }
-        self.set(inode, &Set { size: Some(size.max(offset)), ..Set::default() })?;
-        Ok(size)
+        offset = offset.max(size);
+        // Files of /proc have a length of 0, and a file may grow meanwhile.
+        loop {
+            match file.read_at(&mut piece, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => match read.map_err(failed)? {
+                    0 => break,
+                    read => {
+                        let written = self.write(inode, offset, &piece[..read]);
+                        written.map_err(|error| error.about(path.display().to_string()))?;
+                        offset += read as u64;
+                    }
+                },
+            }
+        }
+        self.set(inode, &Set { size: Some(offset), ..Set::default() })?;
+        Ok(offset)
     }
 
     /// Copies an inode and its tree to a new path of the system, with modes and modification times,
@@ -157,12 +172,12 @@ impl Volume {
         let found = self.attributes(inode)?;
         let (partial, copied) = match found.kind {
             Kind::Directory => {
-                let partial = Partial::folder(to).map_err(outside)?;
+                let partial = expect_free(to).and_then(|()| Partial::folder(to)).map_err(outside)?;
                 let copied = self.copy_tree(found, Target { partial: partial.path(), to })?;
                 (partial, copied)
             }
             Kind::File => {
-                let partial = Partial::file(to).map_err(outside)?;
+                let partial = expect_free(to).and_then(|()| Partial::file(to, 0o600)).map_err(outside)?;
                 self.write_to(&found, partial.opened(), to)?;
                 (partial, Copied { files: 1, bytes: found.size, ..Copied::default() })
             }
@@ -251,5 +266,9 @@ impl Volume {
 fn settle(file: &File, found: &Attributes) -> io::Result<()> {
     let since = Duration::new(found.modified.seconds.max(0) as u64, found.modified.nanoseconds as u32);
     file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + since))?;
-    file.set_permissions(Permissions::from_mode(found.mode & 0o7777))
+    // Bits that lend the owner's rights, and the group's, only if the copy has that owner or group.
+    let made = file.metadata()?;
+    let lent = [(0o4000, made.uid() == found.uid), (0o2000, made.gid() == found.gid)];
+    let lost: u32 = lent.iter().filter(|(_, same)| !same).map(|(bit, _)| bit).sum();
+    file.set_permissions(Permissions::from_mode(found.mode & 0o7777 & !lost))
 }

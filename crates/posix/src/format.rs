@@ -17,6 +17,18 @@ pub(crate) const BLOCK: u64 = 64 << 10;
 pub const ROOT: u64 = 1;
 pub(crate) const NAME: &str = "volume";
 
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    match name {
+        b"" => Err(Error::new(libc::ENOENT, "no such file or directory")),
+        b"." | b".." => Err(Error::new(libc::EINVAL, "every directory has this name")),
+        _ if name.len() > 255 => Err(Error::new(libc::ENAMETOOLONG, "a name has at most 255 bytes")),
+        _ if name.iter().any(|byte| matches!(byte, 0 | b'/')) => {
+            Err(Error::new(libc::EINVAL, "a name has neither / nor 0"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) type Blocks<'h> = PBTreeMap<'h, u64, PVec<'h, u8>>;
 pub(crate) type Names<'h> = PBTreeMap<'h, PVec<'h, u8>, u64>;
 

@@ -36,7 +36,6 @@ mod format;
 mod look;
 mod names;
 mod operations;
-mod partial;
 mod paths;
 mod volume;
 

@@ -1,7 +1,7 @@
 //! Looks at files and directories. Nothing changes, not even access times.
 
 use crate::error::{Error, Result};
-use crate::format::{BLOCK, Content, Inode, Time, Tree};
+use crate::format::{BLOCK, Content, Inode, Time, Tree, check_name};
 use std::ops::Bound;
 
 /// The kind of an inode.
@@ -93,6 +93,9 @@ pub(crate) fn kind(inode: &Inode<'_>) -> Kind {
     }
 }
 
+/// A tree with it would be copied to somewhere else.
+const NO_NAME: Error = Error::new(libc::EIO, "the volume is damaged: a file in it has no possible name");
+
 impl Tree<'_> {
     pub(crate) fn attributes(&self, number: u64) -> Result<Attributes> {
         let inode = self.inode(number)?;
@@ -131,6 +134,7 @@ impl Tree<'_> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let names = self.inode(directory)?.names()?.range::<[u8]>((start, Bound::Unbounded));
         let entry = |(name, number): (&indelible::collections::PVec<'_, u8>, &u64)| {
+            check_name(name).map_err(|_| NO_NAME)?;
             Ok(Entry { name: name.to_vec(), inode: *number, kind: kind(self.inode(*number)?) })
         };
         names.take(limit).map(entry).collect()

@@ -2,7 +2,7 @@
 
 use crate::change::{Change, New};
 use crate::error::{Error, Result};
-use crate::format::Content;
+use crate::format::{Content, check_name};
 
 /// How a rename treats an existing name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,18 +21,6 @@ const EXISTS: Error = Error::new(libc::EEXIST, "the name exists");
 const NOT_EMPTY: Error = Error::new(libc::ENOTEMPTY, "the directory is not empty");
 const DIRECTORY: Error = Error::new(libc::EISDIR, "it is a directory");
 const NO_DIRECTORY: Error = Error::new(libc::ENOTDIR, "it is no directory");
-
-fn check_name(name: &[u8]) -> Result<()> {
-    match name {
-        b"" => Err(MISSING),
-        b"." | b".." => Err(Error::new(libc::EINVAL, "every directory has this name")),
-        _ if name.len() > 255 => Err(Error::new(libc::ENAMETOOLONG, "a name has at most 255 bytes")),
-        _ if name.iter().any(|byte| matches!(byte, 0 | b'/')) => {
-            Err(Error::new(libc::EINVAL, "a name has neither / nor 0"))
-        }
-        _ => Ok(()),
-    }
-}
 
 impl Change<'_> {
     fn find(&self, directory: u64, name: &[u8]) -> Result<Option<u64>> {

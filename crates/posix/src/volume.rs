@@ -344,8 +344,8 @@ impl Volume {
     }
 }
 
-const CLOSED: Error = Error::new(libc::ENODEV, "the volume is closed");
 const DAMAGED: Error = Error::new(libc::EIO, "the volume is damaged");
+const CLOSED: Error = Error::new(libc::ENODEV, "the volume is closed");
 
 fn now() -> Time {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

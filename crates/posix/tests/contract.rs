@@ -3,6 +3,7 @@
 use crate::support::{OWN, check, dump, errno, fresh};
 use indelible::Pool;
 use indelible_posix::{Allocate, Existing, Kind, New, ROOT, Rename, Seek, Set, Synced, Time, Volume};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 #[test]
@@ -336,4 +337,57 @@ fn trees_are_copied_in_and_out() {
     let times = [&from, &to].map(|tree| tree.join("below").metadata().unwrap().modified().unwrap());
     assert_eq!(times[0], times[1]);
     assert_eq!(errno(volume.copy_out(tree, &to)), libc::EEXIST);
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_damage_and_nothing_is_copied() {
+    let (folder, pool, mut volume) = fresh(32 << 20);
+    let path = folder.path().join("pool.pmo");
+    let tree = volume.create_directory(ROOT, b"tree", &OWN).unwrap();
+    let name = b"XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX_victim";
+    let file = volume.create_file(tree, name, &OWN).unwrap();
+    volume.write(file, 0, b"bytes").unwrap();
+    volume.sync().unwrap();
+    drop((volume, pool));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let other = [&b"../"[..], &b"./".repeat(17), b"/victim"].concat();
+    // In the log, too.
+    while let Some(place) = bytes.windows(name.len()).position(|some| some == name) {
+        bytes[place..][..name.len()].copy_from_slice(&other);
+    }
+    std::fs::write(&path, bytes).unwrap();
+
+    let pool = Pool::open(&path).unwrap();
+    let mut volume = Volume::open(&pool, "files").unwrap();
+    let to = folder.path().join("to");
+    let error = volume.copy_out(volume.find(b"tree").unwrap(), &to).unwrap_err();
+    assert_eq!(error.errno(), libc::EIO);
+    assert!(error.to_string().contains("no possible name"), "{error}");
+    assert!(!to.exists() && !folder.path().join("victim").exists());
+    assert_eq!(errno(volume.entries(tree, None, 10)), libc::EIO);
+    assert!(volume.check().iter().any(|wrong| wrong.contains("is no name")));
+}
+
+#[test]
+fn copies_out_lend_rights_of_their_own_owner_alone() {
+    let (folder, _pool, mut volume) = fresh(32 << 20);
+    let own = std::fs::metadata(folder.path()).unwrap();
+    let of = |uid, gid| New::of(0o6755, uid, gid);
+    let (uid, gid) = (own.uid(), own.gid());
+    let all = [(uid, gid, 0o6755), (uid + 1, gid, 0o2755), (uid, gid + 1, 0o4755), (uid + 1, gid + 1, 0o755)];
+    for (nth, (uid, gid, mode)) in all.into_iter().enumerate() {
+        let file = volume.create_file(ROOT, &[b'a' + nth as u8], &of(uid, gid)).unwrap();
+        let to = folder.path().join(format!("{nth}"));
+        volume.copy_out(file, &to).unwrap();
+        assert_eq!(std::fs::metadata(&to).unwrap().mode() & 0o7777, mode, "{nth}");
+    }
+}
+
+#[test]
+fn a_file_without_a_length_is_copied_whole() {
+    let (_folder, _pool, mut volume) = fresh(32 << 20);
+    let from = std::path::Path::new("/proc/self/status");
+    let copied = volume.copy_in(from, ROOT, b"status").unwrap();
+    let read = volume.read(volume.find(b"status").unwrap(), 0, usize::MAX).unwrap();
+    assert!(read.starts_with(b"Name:") && copied.bytes == read.len() as u64, "{copied:?}");
 }

@@ -2,8 +2,9 @@
 
 use crate::bucket::{Bucket, Trouble};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +31,9 @@ impl Folder {
         create_durably(folder)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let partial = folder.join(format!("{PARTIAL}{}-{number}", std::process::id()));
-        let mut file = File::create(&partial)?;
+        // As pools are: for their owner.
+        let mut options = File::options();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         let named = written
             .and_then(|()| if replace { fs::rename(&partial, &path) } else { name_new(&partial, &path) });
@@ -60,7 +63,7 @@ fn create_durably(folder: &Path) -> io::Result<()> {
     }
     let above = folder.parent().ok_or(ErrorKind::InvalidInput)?;
     create_durably(above)?;
-    match fs::create_dir(folder) {
+    match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }

@@ -3,9 +3,10 @@
 use crate::support::{LEASE, Memory, PAGE, Place, Ticks, claim, content, difference, restore_to, ship_once};
 use indelible::Pool;
 use indelible_replicate::{
-    Authority, Bucket, Claim, Clock, Position, ReplicateError, Shipper, StoreAuthority, Trouble,
+    Authority, Bucket, Claim, Clock, Folder, Position, ReplicateError, Shipper, StoreAuthority, Trouble,
 };
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -325,4 +326,24 @@ fn s2_23_a_missing_first_object_is_named() {
     bucket.set(BTreeMap::new());
     let none = restore_to(&bucket, &target, None).unwrap_err();
     assert!(matches!(none, ReplicateError::Empty(_)), "{none}");
+}
+
+#[test]
+fn a_store_in_a_folder_is_its_owners_alone() {
+    let place = Place::new();
+    let pool = Pool::format(&place.pool, 16 << 20).unwrap();
+    pool.create("a", PAGE as u64).unwrap();
+    let store = place.path("store");
+    ship_once(&Folder::new(store.join("here")), &pool).unwrap();
+    let (mut open, mut files) = (vec![store], 0);
+    while let Some(path) = open.pop() {
+        let found = std::fs::metadata(&path).unwrap();
+        assert_eq!(found.mode() & 0o077, 0, "{}", path.display());
+        if found.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            files += 1;
+        }
+    }
+    assert!(files >= 2, "{files}");
 }

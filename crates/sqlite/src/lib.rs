@@ -45,7 +45,6 @@ mod header;
 mod host;
 mod lease;
 mod memory_file;
-mod partial;
 mod plain;
 mod request;
 mod state;

@@ -1,8 +1,8 @@
 //! Databases to and from plain files of SQLite.
 
 use crate::header::{Header, START};
-use crate::partial::Partial;
 use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, Tracking};
+use indelible_files::{Partial, expect_free};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind::NotFound, Read, Write};
@@ -87,7 +87,7 @@ pub fn export(pool: &Pool, object: &str, to: &Path) -> Result<u64, CopyError> {
     let header = Header::read(&snapshot)
         .map_err(|failure| CopyError::Refused(failure.text, "name an object that holds a database"))?;
     let bytes = &snapshot.as_slice()[START..START + header.length as usize];
-    let partial = Partial::of(to).map_err(failed)?;
+    let partial = expect_free(to).and_then(|()| Partial::file(to, 0o666)).map_err(failed)?;
     let written = bytes.chunks(PIECE).try_for_each(|piece| partial.opened().write_all(piece));
     written.and_then(|()| partial.publish(to)).map_err(failed)?;
     Ok(header.length)
