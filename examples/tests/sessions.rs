@@ -42,7 +42,6 @@ fn start(pool: &Path) -> (Service, String) {
     (service, address)
 }
 
-/// A connection.
 struct Client(BufReader<TcpStream>);
 
 impl Client {
