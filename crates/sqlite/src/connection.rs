@@ -50,7 +50,6 @@ impl Connection {
         self.level
     }
 
-    /// It is a file of this connection of SQLite.
     pub(crate) fn belong_to(&self, owner: usize) {
         together::join(self.id, owner, &self.database);
     }

@@ -19,7 +19,6 @@ const STEP: (u64, u64) = (256 << 10, 64 << 20);
 
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Source {
-    /// It has no lock.
     #[default]
     Nothing,
     Object,
@@ -69,7 +68,6 @@ pub(crate) struct State {
     object: Option<Object>,
     /// The pool, if it gets longer where it has no room.
     grows: Option<Pool>,
-    /// Whether the writer's transaction has stores that are not committed.
     dirty: bool,
     /// Whether the object has commits that are not durable: tickets stand for them.
     owed: bool,

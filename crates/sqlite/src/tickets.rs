@@ -18,7 +18,6 @@ const DELAY: Duration = Duration::from_millis(10);
 pub(crate) struct Queue {
     owing: Vec<Weak<Database>>,
     urgent: bool,
-    /// Whether the thread that pays was started.
     started: bool,
 }
 

@@ -85,7 +85,6 @@ struct Other {
     later: bool,
 }
 
-/// The other files in this pool that the file's connection of SQLite writes.
 fn others(id: u64, database: &Database) -> Vec<Other> {
     let parts: Vec<(bool, Part)> = {
         let parts = lock(PARTS.get());
