@@ -21,7 +21,6 @@ pub enum Job {
     /// Fills a lane and dies of SIGKILL.
     Fill {
         path: PathBuf,
-        /// Bytes of lane to leave behind.
         lane: u64,
         /// Pages of a batch; 0: one line. As many as fit the lane: one batch.
         pages: u64,
@@ -29,7 +28,6 @@ pub enum Job {
     /// Stores and psyncs for some seconds, for a profiler to look at.
     Spin {
         path: PathBuf,
-        /// Bytes of the object.
         size: u64,
         pages: usize,
         /// Other pages every time.
@@ -37,13 +35,11 @@ pub enum Job {
         scattered: bool,
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
-        /// Attaches and detaches instead.
         #[arg(long)]
         attach: bool,
     },
     /// Goes through a Filebench personality for some seconds, for a profiler to look at.
     Perform {
-        /// An empty folder.
         dir: PathBuf,
         personality: String,
         contestant: String,
@@ -65,7 +61,6 @@ pub enum Job {
         name: String,
         /// Nanoseconds between two looks.
         pause: u64,
-        /// Milliseconds in all.
         time: u64,
     },
 }

@@ -35,9 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Any error.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// The result of a benchmark's part.
 pub type Result<T> = std::result::Result<T, Error>;
 
 const FIGURES: &str = "docs/benchmarks/run.json";
@@ -93,7 +91,7 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
         dir_memory: PathBuf,
     },
-    /// Writes tables and plots from the files of `run --json`, and from nothing else.
+    /// Writes tables and plots from a file of `run --json`; keeps the page's remarks.
     Report {
         /// The file.
         #[arg(default_value = FIGURES)]
@@ -101,9 +99,6 @@ enum Command {
         /// The folder to write to: README.md and the plots.
         #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
         to: PathBuf,
-        /// A page of remarks, put below the goals.
-        #[arg(long, value_name = "FILE", default_value = "docs/benchmarks/remarks.md")]
-        remarks: PathBuf,
     },
     /// Processes that benchmarks start.
     #[command(hide = true)]
@@ -148,7 +143,7 @@ fn main() -> ExitCode {
                 &dir_memory,
             )
         }
-        Command::Report { file, to, remarks } => report(&file, &to, &remarks),
+        Command::Report { file, to } => report(&file, &to),
         Command::Child { job } => child::work(job),
     };
     match result {
@@ -237,17 +232,18 @@ fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32, model: Opti
     words.join(" ")
 }
 
-fn report(path: &Path, to: &Path, remarks: &Path) -> Result<()> {
+fn report(path: &Path, to: &Path) -> Result<()> {
     let about = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(path).map_err(|error| about(&error))?;
     let report = parse(&text).map_err(|error| about(&error))?;
-    let remarks = std::fs::read_to_string(remarks).unwrap_or_default();
     std::fs::create_dir_all(to)?;
     let plots = report.sections.iter().flat_map(|section| &section.plots);
     for plot in plots.clone() {
         std::fs::write(to.join(format!("{}.svg", plot.file)), plot::svg(plot)?)?;
     }
-    std::fs::write(to.join("README.md"), render::markdown(&report, &remarks))?;
+    let page = to.join("README.md");
+    let former = std::fs::read_to_string(&page).unwrap_or_default();
+    std::fs::write(page, render::markdown(&report, render::remarks(&former)))?;
     println!("{}: tables and {} plots", to.display(), plots.count());
     Ok(())
 }

@@ -35,7 +35,6 @@ struct Parameters {
     beneath: Beneath,
     medium: Numbers,
     cache: Option<CacheNumbers>,
-    /// The source of each number by key, with `cache.` for the cache's.
     sources: BTreeMap<String, String>,
 }
 

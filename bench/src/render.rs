@@ -25,6 +25,14 @@ pub fn text(section: &Section) -> String {
     out
 }
 
+const REMARKS: &str = "\n## Remarks\n\n";
+
+/// The remarks of a rendered page, written by hand.
+pub fn remarks(page: &str) -> &str {
+    let behind = page.split_once(REMARKS).map_or("", |(_, behind)| behind);
+    behind.split("\n## ").next().unwrap_or_default().trim_end()
+}
+
 pub fn markdown(report: &Report, remarks: &str) -> String {
     let mut out = String::from("# Benchmarks\n\n");
     let _ =
@@ -39,7 +47,7 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     machine(report, &mut out);
     summary(report, &mut out);
     if !remarks.is_empty() {
-        let _ = write!(out, "\n{}\n", remarks.trim_end());
+        let _ = write!(out, "{REMARKS}{remarks}\n");
     }
     for section in &report.sections {
         let _ = write!(out, "\n## {}\n\n{}\n", section.name, capital(&section.about));
@@ -311,5 +319,13 @@ mod tests {
             text.contains("quick run") && text.contains("How long it takes.") && text.contains("- A note."),
             "{text}"
         );
+    }
+
+    #[test]
+    fn remarks_stay_when_a_page_is_rendered_again() {
+        assert_eq!(remarks(&markdown(&report(), "")), "");
+        let page = markdown(&report(), "Why:\n\n- A row.");
+        assert_eq!(remarks(&page), "Why:\n\n- A row.");
+        assert_eq!(markdown(&report(), remarks(&page)), page);
     }
 }

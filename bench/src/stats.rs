@@ -20,7 +20,6 @@ impl Samples {
         self.0.len()
     }
 
-    /// `None` without samples.
     pub fn spread(&self) -> Option<Spread> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -39,7 +38,6 @@ impl Samples {
         self.0.extend(other.0);
     }
 
-    /// NaN without samples.
     pub fn median(&self) -> f64 {
         self.spread().map_or(f64::NAN, |spread| spread.median)
     }

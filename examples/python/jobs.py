@@ -31,7 +31,7 @@ def work(job: str) -> str:
 
 
 def submitted(pool: indelible.Pool) -> indelible.Queue:
-    """The queue to the server: memory of processes, made anew after the machine was started."""
+    """The queue to the server, in shared memory that is empty after a restart of the machine."""
     return pool.queue("submitted", slots=1024, most=512)
 
 
@@ -79,7 +79,7 @@ class Server:
             self.start(number)
 
     def finish(self) -> None:
-        """Makes the results durable that are there."""
+        """Makes finished results durable."""
         done = [number for number, future in self.running.items() if future.done()]
         for number in done:
             error = self.running[number].exception()

@@ -8,13 +8,10 @@ use std::path::Path;
 /// An indexed file; without text it has no words.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// Without symbolic links.
     pub path: &'a Path,
     /// Its version when it was read.
     pub version: Version,
-    /// Number of its words, with repetitions.
     pub tokens: u64,
-    /// Bytes of unpacked text.
     pub bytes: u64,
 }
 
@@ -23,51 +20,34 @@ pub struct File<'a> {
 pub struct Word<'a> {
     /// Lower case; UTF-8 unless damaged.
     pub text: &'a [u8],
-    /// Files that contain it.
     pub files: u64,
-    /// Occurrences in all files.
     pub count: u64,
 }
 
 /// Totals of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Psyncs of the build.
     pub step: u64,
-    /// Files.
     pub files: u64,
-    /// Different words.
     pub words: u64,
-    /// Pairs of a word and a file.
     pub postings: u64,
-    /// Words, with repetitions.
     pub tokens: u64,
-    /// Bytes of text.
     pub bytes: u64,
 }
 
 /// An index in an object, without parsing or loading.
 pub trait Reader<'a>: Copy {
-    /// A file in the index.
     type File: Copy + Eq + Hash;
-    /// A word in the index.
     type Word: Copy;
 
     /// Counts all words and places.
     fn totals(self) -> Result<Totals>;
-    /// All files.
     fn files(self) -> Result<Vec<Self::File>>;
-    /// A file's name and counts.
     fn file(self, file: Self::File) -> Result<File<'a>>;
-    /// The file at `path`.
     fn find_file(self, path: &Path) -> Result<Option<Self::File>>;
-    /// Whether a file's words and counts are those of `digest`.
     fn agrees(self, file: Self::File, digest: &Digest) -> Result<bool>;
-    /// A word's text and counts.
     fn word(self, word: Self::Word) -> Result<Word<'a>>;
-    /// The word `text`.
     fn find_word(self, text: &str) -> Result<Option<Self::Word>>;
-    /// Words that begin with `prefix`.
     fn find_prefix(self, prefix: &str) -> Result<Vec<Self::Word>>;
     /// Files that contain a word, and how often.
     fn postings(self, word: Self::Word) -> impl Iterator<Item = Result<(Self::File, u64)>>;
@@ -77,31 +57,23 @@ pub trait Reader<'a>: Copy {
 ///
 /// Between two psyncs anything may be half done; a crash leaves the last psync.
 pub trait Index: Sized + 'static {
-    /// The program's name, and its pool's.
     const NAME: &'static str;
-    /// An object attached for reading.
     type Attached;
-    /// The index in it, or under construction.
     type Reader<'a>: Reader<'a>;
 
     /// The index in `object`, made if that is blank.
     fn open(object: Object, fuse: Fuse) -> Result<Self>;
-    /// The present index.
     fn reader(&self) -> Result<Self::Reader<'_>>;
     /// Adds a finished file; `None` if it has no text.
     fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()>;
-    /// Removes the file at `path`, if present. Words stay.
     fn remove(&mut self, path: &Path) -> Result<()>;
     /// Numbers the next psync's step.
     fn step(&mut self) -> Result<u64>;
-    /// Makes all changes durable as one step.
     fn psync(&mut self) -> Result<()>;
-    /// Ends the attachment.
     fn detach(self) -> Result<()>;
 
     /// The index in an object attached for reading.
     fn attach(object: ReadObject) -> Result<Self::Attached>;
-    /// As [`reader`](Index::reader).
     fn read(attached: &Self::Attached) -> Result<Self::Reader<'_>>;
     /// Compares all parts of the index.
     fn check(attached: &Self::Attached) -> Result<()>;

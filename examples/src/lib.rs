@@ -1,6 +1,6 @@
 //! Shared code: of the word indexes, and the tree and the store, of far pointers and of plain
 //! files.
-
+#![allow(missing_docs, reason = "not published: names tell")]
 #![deny(unsafe_code)]
 
 mod commands;

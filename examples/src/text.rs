@@ -36,7 +36,6 @@ impl Hasher for Short {
 /// Tells whether a file is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Bytes.
     pub size: u64,
     /// Modification time in nanoseconds since 1970.
     pub modified: i64,
@@ -45,11 +44,8 @@ pub struct Version {
 /// Words of a text.
 #[derive(Debug, Default)]
 pub struct Digest {
-    /// Each word's count.
     pub counts: HashMap<Box<str>, u64, BuildHasherDefault<Short>>,
-    /// Number of words, with repetitions.
     pub tokens: u64,
-    /// Bytes of unpacked text.
     pub bytes: u64,
 }
 

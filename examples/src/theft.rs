@@ -19,7 +19,6 @@ struct Theft {
     read: bool,
 }
 
-/// Reads and forges without a key.
 fn steal(path: &Path, name: &str) -> Result<Theft> {
     // 1. Find the object: names and places are no secret.
     let found = PoolOptions::new().read_only(true).open(path)?.stat(name)?;

@@ -42,7 +42,6 @@ fn start(pool: &Path) -> (Service, String) {
     (service, address)
 }
 
-/// A connection.
 struct Client(BufReader<TcpStream>);
 
 impl Client {
@@ -73,8 +72,8 @@ impl Client {
     }
 }
 
-/// Kills the service amid requests, after as many replies to visits; returns the highest count of
-/// each user that was replied to a visit, and to a look.
+/// Kills the service amid requests, after `replies` to visits; returns each user's highest count in
+/// replies to visits, and in replies to looks.
 fn killed(service: Service, address: &str, before: [u64; USERS], replies: usize) -> [[u64; USERS]; 2] {
     let visited = before.map(AtomicU64::new);
     let seen = before.map(AtomicU64::new);

@@ -6,23 +6,17 @@ use fastrand::Rng;
 
 /// Writing processes, each with its own objects.
 pub const WRITERS: usize = 3;
-/// Words of an object.
 pub const WORDS: usize = 8 << 10;
 
-/// A writer's two objects, which each transaction changes.
 #[must_use]
 pub fn names(writer: usize) -> [String; 2] {
     ["left", "right"].map(|half| format!("{half}-{writer}"))
 }
 
-/// A stored word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// The object: 0 or 1.
     pub half: usize,
-    /// Index of the word.
     pub at: usize,
-    /// The word.
     pub value: u64,
 }
 
@@ -40,13 +34,11 @@ pub fn commit(seed: u64, writer: usize, number: u64) -> Vec<Store> {
 pub struct Ledger {
     seed: u64,
     writer: usize,
-    /// Number of transactions done.
     pub number: u64,
     halves: [Vec<u64>; 2],
 }
 
 impl Ledger {
-    /// Before the first transaction.
     #[must_use]
     pub fn new(seed: u64, writer: usize) -> Ledger {
         Ledger { seed, writer, number: 0, halves: [vec![0; WORDS], vec![0; WORDS]] }

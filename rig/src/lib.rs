@@ -1,4 +1,5 @@
 //! Code shared by the cut machine and its host.
+#![allow(missing_docs, reason = "not published: names tell")]
 
 pub mod commits;
 pub mod model;

@@ -8,21 +8,17 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Debug)]
 pub struct Model {
     seed: u64,
-    /// Number of steps done.
     pub number: u64,
-    /// Bytes by object.
     pub objects: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl Model {
-    /// Before the first step.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let objects = OBJECTS.iter().map(|(name, size)| (*name, vec![0; *size as usize])).collect();
         Model { seed, number: 0, objects }
     }
 
-    /// Does the next step.
     pub fn advance(&mut self) {
         self.number += 1;
         match step(self.seed, self.number).change {

@@ -13,9 +13,7 @@ pub const GUEST: &str = "guest";
 /// Bytes stored at an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put {
-    /// Offset in the object.
     pub at: usize,
-    /// The bytes to store.
     pub bytes: Vec<u8>,
 }
 
@@ -24,20 +22,15 @@ pub struct Put {
 pub enum Change {
     /// Stores to some objects, and one psync of them all.
     Psync(BTreeMap<&'static str, Vec<Put>>),
-    /// Creates [`GUEST`] with so many bytes.
     Create(u64),
-    /// Grows it to so many.
     Grow(u64),
-    /// Destroys it.
     Destroy,
 }
 
-/// A step of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// An object that is first detached and attached again, without a change.
     pub reattach: Option<&'static str>,
-    /// The change.
     pub change: Change,
 }
 

@@ -32,7 +32,6 @@ impl Beside {
         Ok(Beside { name: name.to_owned(), begin: Instant::now(), child, output })
     }
 
-    /// Waits for its end and shows its output.
     pub(crate) fn wait(mut self) -> Result<Ended> {
         let name = self.name.clone();
         let failed = |error: io::Error| format!("cannot wait for {name}: {error}");

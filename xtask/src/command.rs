@@ -13,8 +13,6 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Removes cargo's variables about this package: build scripts that look at them would cause
-/// rebuilds.
 pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     let told = |name: &str| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
@@ -32,7 +30,6 @@ pub(crate) fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &s
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }
 
-/// Runs a command to its end; returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if !output.status.success() {

@@ -320,7 +320,6 @@ fn compress(file: &Path) -> Result {
     succeeds(Command::new("gzip").arg("-9n").arg(file))
 }
 
-/// A program in C that is compiled against the installed packages.
 const PROGRAM: &str = "
 #include <pmo.h>
 #include <stdio.h>
@@ -337,7 +336,6 @@ int main(int argc, char **argv) {
 }
 ";
 
-/// A program in Python that imports the installed package, and no other of that name.
 const PYTHON_PROGRAM: &str = "
 import sys, indelible
 assert indelible.__file__.startswith(sys.argv[1]), indelible.__file__

@@ -4,7 +4,6 @@ use crate::command::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Makes a folder with those above it; returns its path.
 pub(crate) fn folder(base: &Path, inner: &str) -> Result<PathBuf> {
     let path = base.join(inner);
     fs::create_dir_all(&path).map_err(|error| format!("cannot create {}: {error}", path.display()))?;
@@ -19,14 +18,12 @@ pub(crate) fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Copies a file with its permissions, into a folder that is made if it is absent.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result {
     folder(to.parent().unwrap_or(Path::new("")), "")?;
     let copied = fs::copy(from, to);
     copied.map(drop).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))
 }
 
-/// Files and links below a folder, relative to it, in order.
 pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(inner) = folders.pop() {

@@ -115,7 +115,6 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     }
 }
 
-/// Units of systemd for the guard: of the machine, and of a user.
 fn install_services(prefix: &Path, pmo: &Path) -> Result {
     for (folder_name, unit) in [("system", guard_unit(pmo, true)), ("user", guard_unit(pmo, false))] {
         write(&folder(prefix, &format!("lib/systemd/{folder_name}"))?.join("pmo-guard.service"), &unit)?;

@@ -32,7 +32,6 @@ pub trait ArrayBackend {
 pub struct Profile {
     /// Nanoseconds by [`PARTS`].
     pub parts: [f64; PARTS.len()],
-    /// Pages compared, and the changed ones among them.
     pub compared: f64,
     pub changed: f64,
     pub logged: f64,

@@ -26,8 +26,8 @@ struct Data<'h> {
 
 type Way = for<'a, 'h> fn(&'a [u8], HeapRef<'h>, &'a mut Data<'h>) -> Result<()>;
 
-/// With whether the length is known beforehand. The first is the floor: a large enough block and
-/// one copy.
+/// Name, whether the length is known beforehand, the way. The first is the floor: a large enough
+/// block and one copy.
 const WAYS: [(&str, bool, Way); 6] = [
     ("with_capacity_in, try_append", true, |bytes, heap, _| {
         let mut value = PVec::with_capacity_in(bytes.len(), heap);

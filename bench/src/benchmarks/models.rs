@@ -17,7 +17,6 @@ const COLUMNS: [(&str, Unit); 6] = [
     ("calls at a time", Unit::Count),
 ];
 
-/// Large relative to reading the clock.
 const TOGETHER: Duration = Duration::from_micros(20);
 const CLOSE: f64 = 0.05;
 const PAGE: u64 = 4096;
@@ -37,7 +36,6 @@ fn moving(bytes: u64, rate: u64) -> f64 {
     bytes as f64 / rate as f64 * 1e9
 }
 
-/// Page numbers ascend: no cache has a page twice.
 fn calls(model: &MediumModel) -> Vec<Call> {
     let unit = u64::from(model.unit);
     let line = moving(unit.max(64), model.read_rate);

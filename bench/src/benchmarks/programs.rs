@@ -13,7 +13,6 @@ use std::time::Instant;
 
 const VALUE: usize = 100;
 
-/// Insertions, look-ups, removals, and making all insertions durable.
 #[derive(Default)]
 struct Times([Samples; 4]);
 

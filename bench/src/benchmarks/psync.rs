@@ -226,7 +226,6 @@ fn measure(
             let settle = clock.nanos(after.settle - before.settle);
             let publish = clock.nanos(lane_after.publish - lane.publish);
             let apply = clock.nanos(lane_after.apply - lane.apply);
-            // Each of the five reads the clock twice, one of them within itself.
             let rest = psync - collect - compare - settle - publish - apply - 10.0 * clock.price;
             parts.collect.push(collect);
             parts.compare.push(compare);

@@ -207,7 +207,6 @@ fn threads(environment: &Environment, medium: Medium, section: &mut Section) -> 
 
 fn beside(environment: &Environment, medium: Medium, section: &mut Section) -> Result<()> {
     let modes = [Mode::Object, Mode::Wal];
-    // A database of 64 MiB.
     let (rows, rounds) = match (environment.smoke, environment.quick) {
         (true, _) => (100, 5),
         (_, true) => (2_000, 100),
@@ -228,7 +227,6 @@ fn beside(environment: &Environment, medium: Medium, section: &mut Section) -> R
         let mut writer = Writer::start(mode, &folder)?;
         let (mut first, mut next) = (Samples::default(), Samples::default());
         for round in 0..=rounds {
-            // Anywhere but in the row that is looked up.
             writer.change(1 + round * 7919 % (rows - 1))?;
             for samples in [&mut first, &mut next] {
                 let (took, result) = environment.clock.time(|| table.look_up(0));

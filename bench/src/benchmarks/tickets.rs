@@ -184,7 +184,7 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
-/// Nanoseconds of the longest change by a thread without tickets beside `threads` with them.
+/// The longest change, in nanoseconds, by a thread without tickets beside `threads` with tickets.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
     let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());

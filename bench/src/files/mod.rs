@@ -34,7 +34,6 @@ impl Side {
         Ok(Side { name: "indelible, mounted".into(), dir, mount: Some(mount) })
     }
 
-    /// A folder on the medium's own file system.
     pub fn plain(environment: &Environment, medium: Medium) -> Result<Side> {
         let dir = environment.path(medium, "files-plain");
         std::fs::create_dir(&dir)?;
@@ -45,7 +44,6 @@ impl Side {
         Ok(Side { name: name.into(), dir, mount: None })
     }
 
-    /// Makes all files durable.
     pub fn sync(&self) -> Result<()> {
         let folder = File::open(&self.dir)?;
         match self.mount {
@@ -55,7 +53,6 @@ impl Side {
         Ok(())
     }
 
-    /// Unmounts the volume, and removes the folder with its pool.
     pub fn remove(mut self) -> Result<()> {
         let pool = self.mount.take().map(|mut mount| -> Result<PathBuf> {
             mount.end()?;

@@ -36,7 +36,6 @@ pub fn durable_files(dir: &Path, count: usize, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether [`durable_files`] left its files.
 pub fn check_durable_files(dir: &Path, count: usize, round: usize) -> Result<()> {
     for file in 0..count {
         let name = dir.join(format!("{count}-{file}"));
@@ -61,7 +60,6 @@ pub fn cached_reads(file: &File, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The file of [`cached_reads`], read once.
 pub fn file_to_read(dir: &Path) -> Result<File> {
     let path = dir.join("read");
     let bytes: Vec<u8> = (0..READ_FROM).map(|at| (at / READ) as u8).collect();
@@ -95,7 +93,6 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// In `dir`, of `files` files.
     pub fn new(dir: PathBuf, files: usize) -> Result<Sources> {
         fs::create_dir(&dir)?;
         let tree = dir.join("tree");
@@ -115,7 +112,6 @@ impl Sources {
         Ok(Sources { dir, files, bytes })
     }
 
-    /// Unpacks the archive, and makes the files durable.
     pub fn unpack(&self, side: &Side) -> Result<()> {
         let to = side.dir.join("unpacked");
         fs::create_dir(&to)?;
@@ -123,14 +119,12 @@ impl Sources {
         side.sync()
     }
 
-    /// Compares and removes what [`unpack`](Sources::unpack) left.
     pub fn check_unpacked(&self, side: &Side) -> Result<()> {
         let to = side.dir.join("unpacked");
         run(Command::new("diff").args(["-r", "--exclude=.git"]).arg(self.dir.join("tree")).arg(&to))?;
         Ok(fs::remove_dir_all(to)?)
     }
 
-    /// Clones the repository.
     pub fn clone_into(&self, side: &Side) -> Result<()> {
         let mut clone = git(&self.dir);
         clone.args(["clone", "--quiet", "--no-hardlinks"]).arg(self.dir.join("tree"));
@@ -145,12 +139,10 @@ impl Sources {
         }
     }
 
-    /// Removes the clone.
     pub fn remove_clone(&self, side: &Side) -> Result<()> {
         Ok(fs::remove_dir_all(side.dir.join("clone"))?)
     }
 
-    /// Removes the sources.
     pub fn remove(self) -> Result<()> {
         Ok(fs::remove_dir_all(self.dir)?)
     }

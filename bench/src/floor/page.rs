@@ -15,7 +15,6 @@ impl PageFloor {
         has_write_back().then(|| PageFloor { from: bytes(), to: bytes() })
     }
 
-    /// Copies one page; durable, where memory is, on return.
     pub fn copy(&mut self, page: usize) {
         let range = page * PAGE..(page + 1) * PAGE;
         let (from, to) = (&self.from[range.clone()], &mut self.to[range]);

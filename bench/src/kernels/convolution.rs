@@ -59,7 +59,6 @@ impl Kernel for Convolution {
         let (from, to) = (&*numbers::<i32>(from), numbers::<i32>(to));
         let band = &mut to[rows.start * width..rows.end * width];
         each_row(band, width, rows.start, crew, |row, pixels| {
-            // The rim repeats itself.
             let lines = [row.saturating_sub(1), row, (row + 1).min(height - 1)];
             let lines = lines.map(|line| &from[line * width..(line + 1) * width]);
             for (column, pixel) in pixels.iter_mut().enumerate() {

@@ -229,7 +229,6 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// This thread's transaction.
 pub struct Transaction<'a>(&'a Pmem);
 
 impl Transaction<'_> {

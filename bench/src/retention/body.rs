@@ -4,7 +4,6 @@ use indelible::Persist;
 
 pub const ORDER: usize = 8;
 
-/// Level 0 has leaves.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 pub struct Body {

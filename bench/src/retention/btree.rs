@@ -12,7 +12,6 @@ const LEAST: usize = ORDER / 2 - 1;
 struct Node<E> {
     count: u64,
     items: [E; MOST],
-    /// Null in a leaf.
     slots: [*mut Node<E>; ORDER],
 }
 

@@ -63,7 +63,6 @@ pub trait Map<S: Space, E: Entry<S>>: Copy {
     /// The same with entries of another version.
     type Of<F: Entry<S>>: Map<S, F>;
 
-    /// Its name in the paper.
     const NAME: &'static str;
 
     fn new(space: &mut S) -> Self;

@@ -40,7 +40,6 @@ pub struct Own {
 impl Own {
     pub fn new(environment: &Environment, name: &str, tracking: Tracking, len: u64) -> Result<Own> {
         let path = environment.path(Medium::Memory, name);
-        // A conversion is one batch.
         let pool_len = len + (len / 4).max(64 << 20);
         let pool = environment.pool_tracking(Medium::Memory, tracking, name, pool_len)?;
         pool.create_with("maps", &CreateOptions::new(len))?;

@@ -90,7 +90,6 @@ pub trait Versions<S: Space, const N: usize> {
     type Auto: Keyed<S, N, Rest = Self::Rest>;
     /// P-AUTO that computes missing fields.
     type Computed: Keyed<S, N, Rest = Self::Rest>;
-    /// Whether that is another program.
     const COMPUTES: bool;
 }
 

@@ -49,7 +49,6 @@ impl Writer {
         }
     }
 
-    /// Returns after the commit.
     pub fn change(&mut self, key: u64) -> Result<()> {
         writeln!(self.to, "{key}")?;
         self.answered()

@@ -47,7 +47,6 @@ impl Map {
         let new = heap.alloc(tx, NODE)?;
         tx.set(new + KEY, key)?;
         tx.set(new + VALUE, value)?;
-        // Everything below goes beneath the new node, on its key's side.
         let (mut smaller, mut larger) = (new + LEFT, new + RIGHT);
         while node != 0 {
             if tx.get(node + KEY)? < key {

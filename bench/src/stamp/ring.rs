@@ -4,7 +4,6 @@
 use super::arena::{Arena, Heap};
 use super::memory::{LINE, Outcome, WORDS, Words, Worker};
 
-/// The sentinel element, without payload.
 const END: u64 = LINE;
 const ARENA: u64 = 2 * LINE;
 const BEFORE: u64 = 0;

@@ -331,8 +331,7 @@ int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ, PMO_SNAPSHOT or PMO_WRITE, maybe with PMO_AUDIT, and returns
- * its first byte, at the same address in every process and run. PMO_SNAPSHOT | PMO_ANYWHERE: at
- * addresses that the kernel chooses, in any number of states, beside the object itself. */
+ * its first byte, at the same address in every process and run, unless with PMO_ANYWHERE. */
 void *pmo_attach(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len);
 
 /** How pmo_attach_with attaches; zeros are defaults, but for size, the size of this struct, and the

@@ -5,9 +5,7 @@ use indelible::raw::{self, Audit};
 use indelible::{AttachOptions, Pool};
 use std::ffi::{c_int, c_void};
 
-/// `PMO_SNAPSHOT`.
 pub(crate) const SNAPSHOT: c_int = b's' as c_int;
-/// `PMO_ANYWHERE`, a flag of the permission.
 pub(crate) const ANYWHERE: c_int = 1024;
 
 /// The permission has flags of `PMO_AUDIT` and `PMO_ANYWHERE`.

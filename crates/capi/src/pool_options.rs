@@ -10,10 +10,8 @@ const UNTRUSTED: c_uint = 8;
 const FAULT_IN: c_uint = 16;
 const INHERIT_READS: c_uint = 32;
 
-/// `enum pmo_medium`, by number.
 const MEDIA: [MediumKind; 5] =
     [MediumKind::Auto, MediumKind::File, MediumKind::Memory, MediumKind::Dax, MediumKind::DevDax];
-/// `enum pmo_tracking`, by number.
 const TRACKINGS: [Tracking; 5] =
     [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit, Tracking::FaultLog];
 

@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A forked child has none of its parent's, whose threads it lacks.
+/// Empty in a forked child, which lacks its parent's threads.
 static RUNNING: PerProcess<Running> = PerProcess::new();
 
 thread_local! {

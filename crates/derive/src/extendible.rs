@@ -7,7 +7,6 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::{Error, Field, Ident, ItemStruct, Lifetime, Result};
 
-/// A name of the expansion.
 fn own(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
@@ -35,7 +34,6 @@ pub(crate) fn expand(arguments: &TokenStream, input: &ItemStruct) -> Result<Toke
     Ok(quote!(#base #types #methods #view))
 }
 
-/// The struct with the link, without extension fields.
 fn base(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident]) -> TokenStream {
     let ItemStruct { attrs, vis, ident, generics, .. } = input;
     let (fields, bounds) = (&parts.base, &generics.where_clause);
@@ -79,7 +77,6 @@ fn types(input: &ItemStruct, parts: &Parts<'_>, names: &[Ident]) -> TokenStream 
     quote!(#(#types)*)
 }
 
-/// A field's initial value; `self` is the struct.
 fn initial(field: &Extended<'_>) -> TokenStream {
     match &field.init {
         Some(init) => quote!(::indelible::retention::initial(#init, self)),
@@ -87,7 +84,6 @@ fn initial(field: &Extended<'_>) -> TokenStream {
     }
 }
 
-/// The function that makes the extensions up to one.
 fn up_to(number: usize) -> Ident {
     own(&format!("__extend_{number}"))
 }

@@ -22,7 +22,6 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
 }
 
-/// The heap's lifetime, and the `impl`'s generics with it.
 pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     let mut generics = input.generics.clone();
     let lifetimes: Vec<_> = generics.lifetimes().map(|parameter| parameter.lifetime.clone()).collect();
@@ -48,7 +47,6 @@ pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     Ok((heap, generics))
 }
 
-/// Refuses types that are wrong by their syntax.
 fn refuse(ty: &Type) -> Result<()> {
     let why = match ty {
         Type::Reference(_) => "a reference cannot live in an object: what it borrows is gone in the next run",

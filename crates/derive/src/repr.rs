@@ -5,7 +5,6 @@ use syn::{Attribute, DeriveInput, Ident, Result};
 
 #[derive(Default)]
 pub(crate) struct Repr {
-    /// `C` or `transparent`.
     pub(crate) fixed: bool,
     pub(crate) packed: bool,
     pub(crate) integer: Option<Ident>,

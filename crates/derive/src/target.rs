@@ -6,7 +6,6 @@ use quote::{quote, quote_spanned};
 use syn::{Field, Result, Token, Type};
 
 enum Target {
-    /// The pointer's type.
     OfPointer,
     Named(Box<Type>),
 }
@@ -31,7 +30,6 @@ fn target(field: &Field) -> Result<Option<Target>> {
     Ok(found)
 }
 
-/// A statement that describes the field.
 pub(crate) fn describe(field: &Field, name: &str, offset: &TokenStream) -> Result<TokenStream> {
     let ty = &field.ty;
     let span = span_of(ty);

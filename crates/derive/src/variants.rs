@@ -15,7 +15,6 @@ pub(crate) struct Variants<'a> {
 
 pub(crate) struct Variant<'a> {
     pub(crate) ident: &'a Ident,
-    /// An expression of the tag's type.
     pub(crate) tag: TokenStream,
     pub(crate) fields: Vec<(Member, &'a Type)>,
 }
@@ -65,13 +64,11 @@ impl<'a> Variants<'a> {
         Ok(Variants { integer, start, all })
     }
 
-    /// Offsets of a variant's fields, and the layout up to their end.
     fn extend(&self, variant: &Variant<'_>) -> TokenStream {
         let (start, types) = (&self.start, variant.fields.iter().map(|(_, ty)| layout_of(ty)));
         quote!(::indelible::collections::variants::extend(#start, [#(#types),*]))
     }
 
-    /// An array of field offsets.
     pub(crate) fn offsets(&self, variant: &Variant<'_>) -> TokenStream {
         let extend = self.extend(variant);
         quote!(const { #extend.0 })

@@ -74,7 +74,6 @@ impl Connection {
         self.to_send.len() <= WAITING && self.flush()
     }
 
-    /// `false`: the client is gone.
     pub(crate) fn flush(&mut self) -> bool {
         while !self.to_send.is_empty() {
             match self.stream.write(self.to_send.as_slices().0) {

@@ -11,9 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 pub(crate) enum Event {
     /// A detector's condition, by its index.
     Condition(usize, Condition),
-    /// The end of a recovery, by number.
     Recovered(u64, Result<(), String>),
-    /// The guard is to end.
     Stop,
     /// `true`: it has looked for dead processes since the request.
     Finish(bool),
@@ -41,7 +39,6 @@ impl Sender {
         Ok((Sender { events: sender, wake: Arc::new(own) }, Events { events, wake }))
     }
 
-    /// `false`: the loop has ended.
     pub(crate) fn send(&self, event: Event) -> bool {
         let sent = self.events.send(event).is_ok();
         let _ = (&*self.wake).write(&[0]);

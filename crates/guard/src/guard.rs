@@ -208,7 +208,6 @@ impl Guard {
 #[derive(Default)]
 struct Ready {
     listener: bool,
-    /// Clients to receive from or send to, by number.
     clients: Vec<u64>,
     dead: Vec<u64>,
 }

@@ -10,11 +10,9 @@ const OF_A_USER: usize = 100;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// There is.
     Free,
     /// A client of this user, with the most clients, must leave for it.
     Of(u32),
-    /// There is none.
     None,
 }
 

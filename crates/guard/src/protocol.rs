@@ -11,19 +11,12 @@ const LONGEST_PATH: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// It has a pool's objects on demand.
     Writer { pool: PathBuf, id: [u8; 16], number: u64 },
-    /// Its last epoch.
     Measured { bytes: u64, took: Duration },
-    /// It has published its commits.
     Published { token: u64, bytes: u64 },
-    /// It could not publish.
     Failed { token: u64, why: String },
-    /// It has no objects on demand left.
     Bye,
-    /// Asks for the state.
     Status,
-    /// Asks all writers to publish as in a power failure.
     Rehearse,
 }
 

@@ -6,7 +6,7 @@ use crate::writer::Departed;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Root's start beside as many of other users.
+/// Recoveries at a time of all users but root.
 const AT_A_TIME: usize = 16;
 const OF_A_USER: usize = 4;
 /// Others are left to the next attach.

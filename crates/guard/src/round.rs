@@ -11,7 +11,6 @@ struct Open {
     pool: String,
 }
 
-/// Writers are identified by their connection's number.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) token: u64,

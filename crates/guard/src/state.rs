@@ -71,7 +71,6 @@ impl State {
         self.clients.insert(self.next, client);
     }
 
-    /// `false`: impossible.
     pub(crate) fn make_room(&mut self, user: u32) -> bool {
         match places::room(user, self.clients.values().map(|client| client.peer.uid)) {
             Room::Free => true,
@@ -354,7 +353,6 @@ impl State {
         self.tell_budgets(true);
     }
 
-    /// A writer may have died.
     pub(crate) fn departed(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         // Rule G7 of docs/protocol.md.

@@ -7,7 +7,6 @@ use crate::tree::{Kind, Node};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use<'n> {
     Read(&'n Node),
-    /// Its address goes to a function that only reads.
     Passed,
     Stored,
     /// Its place is needed, maybe unused: by a reference or a type.
@@ -65,7 +64,6 @@ fn passed<'n>(pointer: &'n Node, outer: impl Iterator<Item = &'n Node>) -> Use<'
     Use::Placed
 }
 
-/// Whether an argument follows the format of a printing function.
 fn prints(call: &Node, argument: &Node) -> bool {
     let format = match call.name.as_str() {
         "printf" => 1,
@@ -76,7 +74,6 @@ fn prints(call: &Node, argument: &Node) -> bool {
     call.children.iter().skip(format + 1).any(|child| std::ptr::eq(child, argument))
 }
 
-/// The value's variable, unless that is a reference.
 pub(crate) fn variable(value: &Node) -> Option<Place> {
     let to = root(value)?.refers?;
     (matches!(to.kind, Kind::Variable | Kind::Parameter) && !to.is_reference).then_some(to.place)

@@ -102,7 +102,6 @@ impl Rewrite<'_> {
         }
     }
 
-    /// The extendible struct whose size an expression multiplies.
     fn whole(&self, size: &Node) -> Option<Place> {
         let size = size.plain();
         match (size.kind, &size.children[..]) {
@@ -168,12 +167,10 @@ impl Rewrite<'_> {
         to.and_then(|to| to.refers).is_some_and(|field| self.program.is_within(field.place))
     }
 
-    /// Whether an argument is a converted pointer to an extendible struct.
     fn loses(&self, argument: &Node) -> bool {
         argument.ty.target().is_none_or(|to| !self.program.extends(to)) && self.led(argument).is_some()
     }
 
-    /// The extendible struct behind conversions and casts of a pointer.
     fn led(&self, node: &Node) -> Option<Place> {
         let typed = node.ty.target().filter(|to| self.program.extends(to)).and_then(Type::record);
         let inner = matches!(node.kind, Kind::Paren | Kind::Implicit | Kind::Cast);
@@ -185,7 +182,6 @@ fn is_void(ty: &Type) -> bool {
     ty.target().is_some_and(|to| to.text.trim_start_matches("const ") == "void")
 }
 
-/// Whether a pointer is a variable's address, behind conversions and casts.
 fn addressed(pointer: &Node) -> bool {
     let Some(inner) = pointer.children.last() else { return false };
     match pointer.kind {

@@ -49,7 +49,6 @@ impl Rewrite<'_> {
         }
     }
 
-    /// `&variable` of a shallow copy.
     pub(crate) fn address(&mut self, node: &Node) {
         let Some(inner) = node.children.first() else { return };
         let shared =

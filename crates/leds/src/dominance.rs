@@ -94,7 +94,6 @@ fn variable(pointer: &Node) -> Option<&Node> {
 }
 
 impl<'a> Walk<'a> {
-    /// The pointer's local variable, if only this function uses it.
     fn own(&self, pointer: &Node) -> Option<Place> {
         let to = variable(pointer)?.refers?;
         (to.is_local && !self.escaped.contains(&to.place)).then_some(to.place)
@@ -239,7 +238,6 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// A variable with all extensions made.
     fn extended(&self, call: &Node) -> Option<((Place, usize), usize)> {
         let argument = call.children.get(1)?.plain();
         let of = self.program.structure(argument.ty.target()?.record()?)?;
@@ -277,7 +275,6 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Whether a store to a place may change an extension.
     fn changes(&self, to: &Node) -> bool {
         let Some(base) = to.children.first().map(Node::inner) else {
             return to.refers.is_none_or(|to| to.is_reference);
@@ -296,7 +293,6 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a jump may lead into a statement.
 fn is_entered(node: &Node) -> bool {
     node.children.iter().any(|child| match child.kind {
         Kind::Label => true,

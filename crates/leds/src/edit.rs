@@ -33,7 +33,6 @@ impl Edits {
         self.0.push(Edit { range, kind: Kind::Replace, text });
     }
 
-    /// The place of two changes of the same bytes.
     pub(crate) fn conflict(&self) -> Option<usize> {
         let sorted = self.sorted(0..usize::MAX);
         let mut end = 0;
@@ -56,7 +55,6 @@ impl Edits {
         all.into_iter().map(|(_, edit)| edit).collect()
     }
 
-    /// A changed part of the source.
     pub(crate) fn apply(&self, source: &str, within: Range<usize>) -> String {
         let (mut out, mut at) = (String::new(), within.start);
         for edit in self.sorted(within.clone()) {
@@ -79,7 +77,6 @@ mod tests {
     fn changes_within_each_other_keep_their_order() {
         let source = "a->b->c;";
         let mut edits = Edits::default();
-        // Outer first.
         edits.open(0, "f(".into());
         edits.replace(4..7, ")->c".into());
         edits.open(0, "g(".into());

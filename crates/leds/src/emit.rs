@@ -13,7 +13,6 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::Path;
 
-/// Only the ends of lines.
 fn lines_of(text: &str) -> String {
     "\n".repeat(text.matches('\n').count())
 }
@@ -37,7 +36,6 @@ struct Emit<'a> {
     rewritten: &'a Rewritten,
     /// Changed files, and their includers.
     touched: BTreeSet<usize>,
-    /// Files that are included once.
     once: usize,
 }
 
@@ -115,7 +113,6 @@ impl<'a> Emit<'a> {
         Some((name, path.to_str()?.to_owned()))
     }
 
-    /// A file in place of its include.
     fn included(&mut self, file: usize) -> String {
         let once = tokens(self.text(file)).iter().any(|token| is_once(token.text(self.text(file))));
         let inner = format!("#line 1 \"{}\"\n{}\n", self.path(file), self.file(file));
@@ -200,7 +197,6 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// After all sources: initial values and descriptions.
     fn tail(&self, out: &mut String) {
         for of in self.program.structs {
             for (number, init) in

@@ -14,9 +14,7 @@ pub(crate) struct Struct {
     pub(crate) file: usize,
     pub(crate) keyword: Range<usize>,
     pub(crate) name: Range<usize>,
-    /// The fields' closing brace.
     pub(crate) close: usize,
-    /// After the declaration's semicolon.
     pub(crate) end: usize,
     pub(crate) extensions: Vec<Extension>,
 }
@@ -32,7 +30,6 @@ pub(crate) struct Extension {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Init {
-    /// Without parentheses.
     pub(crate) parameter: Range<usize>,
     pub(crate) it: String,
     pub(crate) body: Range<usize>,
@@ -158,7 +155,6 @@ impl<'s> Reader<'s> {
         Ok(Some(Struct { tag, file, keyword, name, close, end, extensions }))
     }
 
-    /// Skips to the end of an opened group.
     fn group(&mut self, token: &Token) -> Result<(), Refusal> {
         let Kind::Mark(open @ (b'(' | b'{' | b'[')) = token.kind else { return Ok(()) };
         let mut depth = vec![open];
@@ -175,7 +171,6 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// A group, with both ends.
     fn grouped(&mut self, open: &Token) -> Result<Range<usize>, Refusal> {
         self.group(open)?;
         Ok(open.range.start..self.tokens[self.at - 1].range.end)

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Flags for a libclang of this version.
 pub(crate) fn flags(version: &str) -> Vec<String> {
     let number =
         version.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
@@ -21,7 +20,6 @@ pub(crate) fn flags(version: &str) -> Vec<String> {
     }
 }
 
-/// clang's own, of the same version.
 fn resources(major: &str) -> Option<PathBuf> {
     let roots =
         [format!("/usr/lib/llvm-{major}/lib/clang"), "/usr/lib/clang".into(), "/usr/lib64/clang".into()];

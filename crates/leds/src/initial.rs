@@ -4,7 +4,6 @@ use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Shape, Type};
 
 impl Rewrite<'_> {
-    /// A variable's link is zero before any store.
     pub(crate) fn local(&mut self, node: &Node, parents: &[&Node]) {
         let list = node.children.last().map(Node::plain).filter(|value| value.kind == Kind::InitList);
         if let Some(list) = list {
@@ -15,7 +14,6 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Links in allocated memory are zero.
     pub(crate) fn allocation(&mut self, node: &Node) {
         let leads = node.ty.target().is_some_and(|to| self.program.extends(to));
         let call = node.children.last().map(Node::plain).filter(|call| leads && call.kind == Kind::Call);
@@ -41,7 +39,6 @@ impl Rewrite<'_> {
         self.edits(size.begin).open(size.begin.offset, "1, ".to_owned());
     }
 
-    /// Whether a declaration has an initial value, or is `extern`.
     fn has_value(&self, node: &Node) -> bool {
         let text = self.text(node.at.file);
         let declared = text.get(node.begin.offset..node.at.offset).unwrap_or_default();
@@ -50,7 +47,6 @@ impl Rewrite<'_> {
         storage || text.get(node.at.offset..node.end.offset).is_none_or(value)
     }
 
-    /// Initial values in braces, for a struct's own fields.
     pub(crate) fn list(&mut self, ty: &Type, list: &Node) {
         if ty.is_array() {
             let Shape::Array(of, _) = &ty.shape else { return };

@@ -7,7 +7,6 @@ use crate::tree::{Field, Record, Shape, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The describing function: an extendible struct's, the program's, or one of the output.
 pub(crate) fn describer(program: &Program<'_>, place: Place) -> Option<String> {
     let record = program.unit.records.get(&place)?;
     let own = format!("pmo_type_{}", record.tag);
@@ -40,7 +39,6 @@ pub(crate) fn needed(program: &Program<'_>, place: Place, out: &mut Vec<Place>) 
     }
 }
 
-/// A field's type in the table, without a describing function.
 fn type_word(program: &Program<'_>, ty: &Type) -> String {
     match &ty.shape {
         Shape::Number(word) => (*word).to_owned(),
@@ -79,7 +77,6 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// A record's describing function, in one line.
 pub(crate) fn table<'f>(
     program: &Program<'_>,
     function: &str,
@@ -133,7 +130,6 @@ pub(crate) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// For a record of the lowered source.
     pub(crate) fn of(program: &'a Program<'a>, place: Place) -> String {
         let mut words = Words { program, out: String::new(), met: Vec::new() };
         words.record(place);
@@ -207,7 +203,6 @@ fn element(ty: &Type) -> &Type {
     }
 }
 
-/// All elements, also of nested arrays.
 fn count(ty: &Type) -> Option<usize> {
     match &ty.shape {
         Shape::Array(of, all) => Some(all * count(of).unwrap_or(1)),

@@ -90,7 +90,6 @@ fn problems(files: &[PathBuf], texts: &[String], refused: Vec<Refusal>) -> Vec<P
     all
 }
 
-/// A file with extendible structs, or the main one.
 struct Read {
     path: PathBuf,
     text: String,
@@ -117,7 +116,6 @@ impl Sources<'_> {
         Ok(())
     }
 
-    /// Reads included files that may have extendible structs.
     fn find_included(&mut self) -> Result<(), Vec<Problem>> {
         loop {
             let texts = self.texts(&[], "");

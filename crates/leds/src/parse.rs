@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 pub struct Compiler {
     /// Never unloaded, as a library with thread-local variables.
     clang: ManuallyDrop<Clang>,
-    /// Flags for its headers.
     headers: Vec<String>,
 }
 
@@ -81,7 +80,6 @@ impl Compiler {
         parser
     }
 
-    /// Included files, even of an invalid source.
     pub(crate) fn included(&self, source: &Source<'_>) -> Vec<PathBuf> {
         let index = Index::new(&self.clang, false, false);
         let mut parser = self.parser(&index, source);
@@ -158,7 +156,6 @@ impl Copy<'_> {
         moved(self.moved, place)
     }
 
-    /// Outside of functions.
     fn top(&mut self, entity: Entity<'_>) {
         let of_system = entity.is_in_system_header();
         match entity.get_kind() {
@@ -207,7 +204,6 @@ impl Copy<'_> {
         });
     }
 
-    /// A struct, and inner ones.
     fn records(&mut self, entity: Entity<'_>) {
         if let Some(ty) = entity.get_type().filter(|_| entity.is_definition()) {
             self.ty(&ty);
@@ -246,7 +242,6 @@ impl Copy<'_> {
         Node { kind, name: entity.get_name().unwrap_or_default(), begin, end, at, ty, refers, children }
     }
 
-    /// A type's name, as the operand of `sizeof`.
     fn type_name(&mut self, name: Entity<'_>, named: Entity<'_>) -> Node {
         let mut node = self.node(name);
         node.kind = Kind::TypeName;
@@ -417,7 +412,6 @@ fn kind(entity: Entity<'_>) -> Kind {
     }
 }
 
-/// A number's word in descriptions.
 fn number(kind: TypeKind, ty: &clang::Type<'_>) -> Option<&'static str> {
     let signed = match kind {
         TypeKind::Bool => return Some("bool"),

@@ -25,7 +25,6 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Line and column, each from 1.
 pub(crate) fn position(source: &str, offset: usize) -> (u32, u32) {
     let before = &source.as_bytes()[..offset.min(source.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;

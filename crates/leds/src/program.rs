@@ -22,7 +22,6 @@ pub(crate) struct Program<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldOf<'a> {
     pub(crate) of: usize,
-    /// From 1.
     pub(crate) extension: usize,
     pub(crate) name: &'a str,
 }
@@ -60,7 +59,6 @@ impl<'a> Program<'a> {
         self.by_place.get(&place).copied()
     }
 
-    /// Whether a type is, or contains, an extendible struct.
     pub(crate) fn extends(&self, ty: &Type) -> bool {
         match &ty.shape {
             Shape::Record(place) => self.record_extends(*place),
@@ -88,7 +86,6 @@ impl<'a> Program<'a> {
         record.fields.iter().any(|field| field.place == place || inner(field).is_some_and(has))
     }
 
-    /// Whether an expression copies a value with extensions.
     pub(crate) fn is_copy(&self, node: &Node) -> bool {
         let [.., inner] = &node.children[..] else { return false };
         let is_value = self.extends(&node.ty) && !node.ty.is_array();

@@ -13,11 +13,8 @@ use crate::tree::{Kind, Node, Type};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// Prefix of functions of initial values.
 pub(crate) const INIT: &str = "pmo_leds_init_";
-/// Makes all extensions, or returns -1.
 const EXTEND: &str = "PMO_EXTEND";
-/// Frees all extensions.
 const UNEXTEND: &str = "PMO_UNEXTEND";
 /// Changes by file, of code, and of functions of initial values, which leave their structs.
 #[derive(Debug, Default)]
@@ -51,7 +48,6 @@ pub(crate) fn rewrite(program: &Program<'_>) -> Result<Rewritten, Vec<Refusal>> 
 /// The walked function computes initial values.
 #[derive(Clone, Copy)]
 struct Computes {
-    /// Struct, and extension from 1.
     of: usize,
     extension: usize,
     it: Place,

@@ -37,7 +37,6 @@ const COPIES: [&str; 25] = [
 ];
 
 impl Rewrite<'_> {
-    /// Refuses the library's copies of extendible structs.
     pub(crate) fn templates(&mut self, call: &Node) {
         let [callee, arguments @ ..] = &call.children[..] else { return };
         let of_library = call.refers.is_some_and(|to| to.is_of_system && to.kind == Kind::Function);
@@ -65,7 +64,6 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Refuses the library's containers of extendible structs.
     pub(crate) fn container(&mut self, node: &Node) {
         let Shape::Record(place) = &node.ty.shape else { return };
         let of_library = self.program.unit.records.get(place).is_some_and(|record| record.is_of_system);

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-/// No blank, no comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -12,7 +11,6 @@ pub(crate) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Name,
-    /// A number, a string or a character.
     Literal,
     Mark(u8),
     /// With its continued lines.
@@ -95,7 +93,6 @@ impl Scan<'_> {
         }
     }
 
-    /// To the end of an uncontinued line.
     fn line(&mut self) {
         while self.at < self.bytes.len() && self.peek(0) != b'\n' {
             match (self.peek(0), self.peek(1)) {

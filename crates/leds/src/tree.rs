@@ -4,7 +4,6 @@ use crate::problem::Place;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// A declaration, a statement or an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -34,13 +33,10 @@ pub(crate) enum Kind {
     Parameter,
     Variable,
     Field,
-    /// `x->field`, `x.field`.
     Member,
     /// A field's name outside of expressions: in `offsetof`, in `.field = 1`.
     FieldName,
-    /// A variable's or a function's name.
     Name,
-    /// An implicit conversion.
     Implicit,
     Paren,
     Unary,
@@ -76,7 +72,6 @@ pub(crate) struct Type {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// The place of its definition.
     Record(Place),
     Pointer(Box<Type>),
     Reference(Box<Type>),
@@ -114,9 +109,7 @@ impl Type {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// Such as `struct item`.
     pub(crate) spelled: String,
-    /// Empty without a name.
     pub(crate) tag: String,
     pub(crate) size: usize,
     pub(crate) align: usize,
@@ -157,7 +150,6 @@ pub(crate) struct Unit {
 }
 
 impl Node {
-    /// Without parentheses.
     pub(crate) fn inner(&self) -> &Node {
         match (self.kind, &self.children[..]) {
             (Kind::Paren, [inner]) => inner.inner(),
@@ -165,7 +157,6 @@ impl Node {
         }
     }
 
-    /// Without conversions and parentheses.
     pub(crate) fn plain(&self) -> &Node {
         match (self.kind, &self.children[..]) {
             (Kind::Paren | Kind::Implicit, [inner]) => inner.plain(),

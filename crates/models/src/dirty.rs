@@ -151,7 +151,6 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     assert_eq!(bits.contains(&1), opened);
 }
 
-/// The value that a waiting handler sleeps on lets it go on, or its holder wakes it.
 pub(crate) fn a_handler_that_waits_is_woken() {
     let turn = Arc::new(Turn::default());
     turn.publish(1000, 100);

@@ -176,10 +176,8 @@ mod transactions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A model, to be run in every order.
 #[derive(Clone, Copy)]
 pub struct Model {
-    /// The property that it shows.
     pub name: &'static str,
     /// Preemptions per order; `None`: unlimited.
     pub preemptions: Option<usize>,
@@ -206,7 +204,6 @@ impl Model {
     }
 }
 
-/// All models.
 pub const MODELS: &[Model] = &[
     whole("a bit set during a clear is found", dirty::a_bit_set_during_a_clear_is_found),
     whole(

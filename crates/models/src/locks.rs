@@ -106,7 +106,6 @@ pub(crate) fn a_cut_beside_two_sections_ends() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// Sections enter, and the next cut waits for this one's end.
 pub(crate) fn a_gate_opens_beside_a_cut() {
     let guarded = Guarded::new();
     let cutting = Arc::new(UnsafeCell::new(()));

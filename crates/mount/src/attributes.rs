@@ -1,5 +1,3 @@
-//! FUSE's attributes and times.
-
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use indelible_posix::{Attributes, Kind, Time};
 use std::time::{Duration, SystemTime};

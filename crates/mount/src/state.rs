@@ -53,7 +53,6 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Psyncs every `PERIOD`, and when a group's time is over or its owner dies.
     pub(crate) fn run(&self) {
         let mut state = self.lock();
         while !state.closed {
@@ -109,10 +108,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the group of a process.
-    ///
-    /// # Errors
-    /// `EPERM`: the group is of others; `EINVAL`: there is none. As for `Volume::end_group`.
     pub(crate) fn end_group(&self, process: u32) -> std::result::Result<(), Errno> {
         let mut state = self.lock();
         state.end_abandoned();

@@ -73,7 +73,6 @@ impl Mounted {
         self.process.id()
     }
 
-    /// By SIGTERM.
     pub fn end(mut self) {
         let pid = Pid::from_child(&self.process);
         kill_process(pid, Signal::TERM).unwrap();

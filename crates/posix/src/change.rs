@@ -11,7 +11,6 @@ pub(crate) struct Change<'h> {
     pub(crate) tree: &'h mut Tree<'h>,
     pub(crate) heap: HeapRef<'h>,
     pub(crate) now: Time,
-    /// Holds of each inode.
     pub(crate) held: &'h HashMap<u64, u64>,
 }
 

@@ -32,7 +32,6 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// A folder in the making.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     partial: &'a Path,
@@ -194,7 +193,6 @@ impl Volume {
         Ok(copied)
     }
 
-    /// Fills the partial folder.
     fn copy_tree(&self, root: Attributes, target: Target<'_>) -> Result<Copied> {
         let mut copied = Copied { directories: 1, ..Copied::default() };
         let mut left = Vec::new();

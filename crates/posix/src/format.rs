@@ -54,7 +54,6 @@ pub(crate) struct Tree<'h> {
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Inode<'h> {
-    /// `st_mode`.
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,

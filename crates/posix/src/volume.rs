@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Initial bytes of a volume's object, which grows.
 const FIRST: u64 = 1 << 20;
 
 /// A volume: directories and files in one object of a pool.

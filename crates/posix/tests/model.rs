@@ -88,7 +88,6 @@ struct Node {
     attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Node 1 is the root directory.
 #[derive(Clone, Debug)]
 struct Model {
     nodes: BTreeMap<u64, Node>,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 pub const OWN: New<'static> = New::of(0o755, 1000, 100);
 
-/// `files` in a new pool of `size` bytes.
 pub fn fresh(size: u64) -> (tempfile::TempDir, Pool, Volume) {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::format(folder.path().join("pool.pmo"), size).unwrap();
@@ -14,7 +13,6 @@ pub fn fresh(size: u64) -> (tempfile::TempDir, Pool, Volume) {
     (folder, pool, volume)
 }
 
-/// Without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub mode: u32,

@@ -28,17 +28,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-/// See the module.
 pub(crate) struct Attachment {
     held: Mutex<Option<Held>>,
     views: AtomicUsize,
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
-    /// Stores did not cease in the last cut, though this thread had the GIL.
+    /// The last cut waited in vain for stores to end.
     restless: AtomicBool,
     pub(crate) name: String,
     address: AtomicUsize,
-    /// The process that attached it, by `process::generation`.
     process: u32,
     opened: Opened,
     /// Blocks of the pools through which it was opened.
@@ -60,7 +58,7 @@ impl Attachment {
         }
     }
 
-    /// Notes a pool whose block must psync it; returns whether that is new.
+    /// Notes a pool whose `with` block psyncs this object; returns whether it is new.
     pub(crate) fn opened_by(&self, pool: &Arc<Kept>) -> bool {
         let mut all = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let new = Arc::downgrade(pool);
@@ -71,7 +69,6 @@ impl Attachment {
         is_new
     }
 
-    /// First byte of the object in memory.
     pub(crate) fn address(&self) -> usize {
         self.address.load(Ordering::Relaxed)
     }
@@ -80,7 +77,6 @@ impl Attachment {
         format!("object {:?}", self.name)
     }
 
-    /// The attachment, if it may be used.
     pub(crate) fn open(&self) -> Option<MutexGuard<'_, Option<Held>>> {
         let held = self.lock();
         (!self.closing.load(Ordering::Acquire)).then_some(held)
@@ -95,7 +91,7 @@ impl Attachment {
         self.process == process::generation()
     }
 
-    /// Fails in a fork, also for memory that a fork may still read.
+    /// Fails in a fork, even for memory that the fork can read.
     pub(crate) fn check_process(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
         if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
     }
@@ -119,8 +115,8 @@ impl Attachment {
         used.ok_or_else(|| closed(py, operation, &self.what()))
     }
 
-    /// In a child of `fork`: the parent's attachment for reading. If another thread had the lock at
-    /// the fork, the lock is never free in the child.
+    /// In a forked child: the parent's attachment for reading, unless another thread had its lock
+    /// at the fork.
     fn of_parent(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
         match self.held.try_lock() {
             Ok(held) if held.as_ref().is_none_or(Held::is_inherited) => Ok(held),
@@ -128,11 +124,9 @@ impl Attachment {
         }
     }
 
-    /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs
-    /// with it, and calls nothing that runs code of Python's. A signal handler of Python, or a
-    /// finalizer, therefore finds either all that `f` does or nothing.
-    /// If a growth waits for locks of others, `f` fails without a trace after each slice of the
-    /// wait, and runs again.
+    /// As [`with`](Attachment::with), but keeps the GIL: for short work that runs no Python code.
+    /// Signal handlers and finalizers find all of `f` done, or nothing. After each slice of a wait
+    /// `f` fails without a trace and runs again.
     pub(crate) fn quick<T>(
         &self,
         py: Python<'_>,
@@ -175,12 +169,11 @@ impl Attachment {
         }
     }
 
-    /// Counts a view. The lock is held.
     pub(crate) fn count_view(&self) {
         self.views.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As [`with`](Attachment::with), counting one more view if it succeeds: `f` returns its bytes.
+    /// As [`with`](Attachment::with); counts a view of the bytes that `f` returns.
     pub(crate) fn view<T: Send>(
         &self,
         py: Python<'_>,
@@ -194,7 +187,6 @@ impl Attachment {
         })
     }
 
-    /// A view is gone.
     pub(crate) fn forget_view(&self) {
         if self.views.fetch_sub(1, Ordering::AcqRel) == 1
             && self.closing.load(Ordering::Acquire)
@@ -202,16 +194,16 @@ impl Attachment {
         {
             let mut held = self.lock();
             if self.views() == 0 {
-                // No caller is left to hear of a failure; psynced data is safe in any case.
+                // The failure has no caller; psynced data is safe.
                 held.take();
             }
         }
     }
 
-    /// Detaches once no view can reach the memory any more; refuses all other calls from now on.
+    /// Detaches with the last view; refuses all other calls from now on.
     pub(crate) fn close_with_the_last_view(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
-        // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
+        // Counted as a view, so that the last view is forgotten after this.
         self.views.fetch_add(1, Ordering::AcqRel);
         self.closing.store(true, Ordering::Release);
         py.detach(|| self.forget_view());
@@ -229,7 +221,7 @@ impl Attachment {
         }
     }
 
-    /// Detaches, unless a view can still reach the memory. Warns if stores are lost by it.
+    /// Detaches, unless there are views. Warns if stores are lost.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
         let ready = |held: &mut Option<Held>| match held {
@@ -254,13 +246,12 @@ impl Attachment {
         }
     }
 
-    /// Says that stores are lost.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         unsynced::warn(py, &self.what(), &self.opened)
     }
 
-    /// Goes to the state of the newest psync, unless a view can still reach the memory; returns
-    /// whether there was a newer one. See [`Held::refresh`].
+    /// Goes to the newest psync, unless there are views; returns whether it was newer. See
+    /// [`Held::refresh`].
     pub(crate) fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.check_process(py, "refresh")?;
         let refreshed = patience::locked(py, &self.held, |held| {
@@ -270,7 +261,7 @@ impl Attachment {
                 *held = Some(now);
                 return Ok(Some(Err(views)));
             }
-            // After an error of a slice it is as it was.
+            // After an error of a slice the attachment is unchanged.
             let (now, newer) = now.refresh();
             if let Some(now) = &now {
                 self.address.store(now.base().addr(), Ordering::Relaxed);
@@ -285,8 +276,8 @@ impl Attachment {
         }
     }
 
-    /// Makes everything stored durable; as a `cut` beside threads that store, without the GIL
-    /// unless they store all the time.
+    /// Makes all stores durable. A `cut` may run beside storing threads, without the GIL unless
+    /// they store all the time.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         if !cut {
             return self.with(py, "psync", Held::psync);
@@ -318,7 +309,7 @@ impl Attachment {
         }
     }
 
-    /// Undoes all stores since the last psync; with `unused`, only if no view can reach the memory.
+    /// Undoes all stores since the last psync; with `unused`, only without views.
     pub(crate) fn revert(&self, py: Python<'_>, unused: bool) -> PyResult<()> {
         let in_use = self.with(py, "revert", |held| match self.views() {
             views if unused && views > 0 => Ok(views),
@@ -327,7 +318,7 @@ impl Attachment {
         if in_use == 0 { Ok(()) } else { Err(crate::error::in_use("revert", &self.what(), in_use)) }
     }
 
-    /// The end of a `with` block: psyncs, unless an exception is on its way.
+    /// Ends a `with` block: psyncs, unless an exception ends it.
     pub(crate) fn leave(&self, py: Python<'_>, failed: bool) -> PyResult<()> {
         if failed {
             return self.close_with_the_last_view(py);
@@ -338,12 +329,11 @@ impl Attachment {
         self.close(py)
     }
 
-    /// Bytes of the lane that the attach replayed.
     pub(crate) fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, "inspect", |held| Ok(held.object().map_or(0, Object::recovered_bytes)))
     }
 
-    /// Grows the object. Its address stays, so that views stay good.
+    /// Grows the object at its address: views stay valid.
     pub(crate) fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
         let grown = self.with(py, "grow", |held| {
             match held {
@@ -357,8 +347,8 @@ impl Attachment {
     }
 }
 
-/// The last reference is gone: the object is detached, unless a pool's block keeps its changes.
-/// A pending exception stays pending.
+/// Detaches the object with the last reference, unless a pool's block keeps its changes. A pending
+/// exception stays pending.
 impl Drop for Attachment {
     fn drop(&mut self) {
         if !self.is_ours() {

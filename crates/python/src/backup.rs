@@ -9,9 +9,9 @@ use indelible_backup::{BackupError, Choice, RestoreOptions, Summary};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Backs objects up, by default all but volatile ones: into a folder, or to a new file. Returns the
-/// file's path, the number of objects, the bytes of the file, and the path of the backup that it
-/// rests on.
+/// Backs up objects, by default all but volatile ones, into a folder or a new file. Returns the
+/// file's path, the number of objects, the file's bytes, and the path of the backup that it builds
+/// on.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the keywords of `Pool.backup`")]
 pub(crate) fn _backup(
@@ -36,7 +36,7 @@ pub(crate) fn _backup(
     Ok((made.path, made.objects, made.bytes, made.base))
 }
 
-/// Restores a backup to a new pool, and returns the names of its objects.
+/// Restores a backup to a new pool; returns the names of its objects.
 #[pyfunction]
 pub(crate) fn _restore(
     py: Python<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn _restore(
     Ok(restored.objects)
 }
 
-/// Separates errors of pools, such as waits that are over, from those of backups.
+/// Separates errors of pools, such as ended waits, from those of backups.
 fn of_pool<T>(done: indelible_backup::Result<T>) -> indelible::Result<indelible_backup::Result<T>> {
     match done {
         Err(BackupError::Pool(error)) => Err(error),
@@ -64,7 +64,7 @@ fn of_pool<T>(done: indelible_backup::Result<T>) -> indelible::Result<indelible_
     }
 }
 
-/// Makes a call in slices; `operation` stands in its errors.
+/// Makes a call in slices; errors name `operation`.
 fn outcome<T: Send>(
     py: Python<'_>,
     operation: &str,

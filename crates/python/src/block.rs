@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Blocks in use.
 #[derive(Default)]
 pub(crate) struct Counts(Mutex<HashMap<usize, usize>>);
 
@@ -25,7 +24,6 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an array uses the block at an address.
     pub(crate) fn has(&self, address: usize) -> bool {
         self.lock().contains_key(&address)
     }
@@ -38,14 +36,13 @@ pub(crate) struct Block {
     counts: Arc<Counts>,
     pub(crate) address: usize,
     bytes: Bytes,
-    /// The dict it is a value of: as long as an array is in use, opening the dict returns the same
-    /// one.
+    /// The dict that the block is a value of: while an array is in use, opening the dict returns
+    /// this one.
     pub(crate) owner: PyOnceLock<Py<PyAny>>,
 }
 
 impl Block {
-    /// Counts one more use of `len` bytes at `address`, all of them in the object. Its lock is
-    /// held.
+    /// Counts a use of `len` bytes at `address`, in the object, whose lock is held.
     pub(crate) fn new(
         attachment: &Arc<Attachment>,
         counts: &Arc<Counts>,
@@ -67,7 +64,7 @@ impl Block {
 
 #[pymethods]
 impl Block {
-    /// The dict it is a value of, if it is one.
+    /// The dict that the block is a value of, if any.
     #[getter]
     fn _owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.owner.get(py).map(|owner| owner.clone_ref(py))

@@ -15,10 +15,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 
-/// The operation that lends memory, in errors.
+/// The operation that errors name.
 pub(crate) const USE: &str = "use the memory of";
 
-/// Bytes of an object.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes {
     address: usize,
@@ -32,7 +31,6 @@ impl Bytes {
         Bytes { address, len, writable }
     }
 
-    /// All of them.
     pub(crate) fn of(held: &mut Held) -> Self {
         Bytes::new(held.lend().expose_provenance(), held.len(), held.writable())
     }
@@ -46,10 +44,11 @@ impl Bytes {
     }
 }
 
-/// Answers `__getbuffer__` of `owner`, which keeps them, with the bytes that `lend` counts a view
-/// of; `forget` takes that back.
+/// Answers `__getbuffer__` of `owner` with the bytes that `lend` counts a view of; `forget` undoes
+/// that.
 ///
 /// # Safety
+///
 /// `view` is what Python gave to `__getbuffer__`; `__releasebuffer__` forgets the view.
 pub(crate) unsafe fn give(
     view: *mut ffi::Py_buffer,

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 /// Bytes of copies that are made without the GIL, and with it.
 const ROOM: [usize; 2] = [64 << 20, 1 << 30];
-/// How long to wait with the GIL for calls that are under way.
+/// The wait with the GIL for running calls.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same if that was in vain the last time: something without Python stores all the time.
+/// The same after a wait in vain: a thread without Python stores all the time.
 const IMPATIENCE: Duration = Duration::from_millis(10);
 
-/// A cut that is given up if threads store meanwhile.
+/// A cut that ends if threads store meanwhile.
 #[derive(Default)]
 pub(crate) struct Running {
     pub(crate) gave_up: bool,
@@ -38,21 +38,20 @@ impl Bystanders for Running {
     }
 }
 
-/// A cut with the GIL, which is released as soon as the content is fixed.
+/// A cut with the GIL, which is released once the content is fixed.
 pub(crate) struct Stopped {
-    /// Of all slices of the cut.
+    /// The begin of the cut's first slice.
     began: Instant,
     slice: Instant,
     patience: Duration,
     saved: *mut ffi::PyThreadState,
-    /// Whether stores did not cease.
+    /// Whether stores went on.
     pub(crate) in_vain: bool,
-    /// Whether the caller must look for signals, and try again.
+    /// Whether the caller must handle signals and try again.
     pub(crate) gave_up: bool,
 }
 
 impl Stopped {
-    /// This thread has the GIL. `began`: when it first tried.
     pub(crate) fn new(began: Instant, in_vain: bool) -> Stopped {
         let (patience, saved) = (if in_vain { IMPATIENCE } else { PATIENCE }, std::ptr::null_mut());
         Stopped { began, slice: Instant::now(), patience, saved, in_vain: false, gave_up: false }

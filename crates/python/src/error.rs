@@ -4,8 +4,8 @@ use indelible::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Words of advice, which name functions of Rust or commands, and the words in Python. Those for
-/// errors that Python cannot have are not among them.
+/// Advice with names of Rust functions or commands, and its words in Python. Advice for errors that
+/// Python cannot have is left out.
 const WORDS: [(&str, &str); 32] = [
     ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
     ("`pmo ls` lists", "`Pool.list` lists"),
@@ -52,7 +52,6 @@ const WORDS: [(&str, &str); 32] = [
 
 const HELD_HERE: &str = "close it here first: `close()` of a dict or object, `del` of all arrays of it";
 
-/// Advice in the words of Python.
 fn in_python(remedy: &str) -> String {
     WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, python)| remedy.replace(rust, python))
 }
@@ -63,13 +62,13 @@ fn holders(py: Python<'_>, name: &str) -> String {
     of().unwrap_or_default()
 }
 
-/// Advice if the addresses that are taken are those of an object which this process has attached.
+/// Advice if an object attached by this process has the addresses.
 fn copied(py: Python<'_>, message: &str) -> Option<String> {
     let at = || py.import("indelible._holders")?.getattr("at")?.call1((message,))?.extract();
     at().unwrap_or_default()
 }
 
-/// The exception for an error of the library: the class of its kind, with its text and fields.
+/// The exception for an error: the class of its kind, with text and fields.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
     let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
@@ -117,9 +116,9 @@ pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     raise(py, "ReadOnly", ErrorKind::ReadOnly as i32, &message, operation, None, None)
 }
 
-/// The memory cannot be given up while views can still reach it.
+/// Refuses to give up memory that views can reach.
 pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
-    // It stands in quotes.
+    // It is quoted.
     let held = Python::attach(|py| holders(py, what.split('"').nth(1).unwrap_or_default()));
     let message = format!(
         "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first{held})"
@@ -127,7 +126,7 @@ pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
     pyo3::exceptions::PyBufferError::new_err(message)
 }
 
-/// A panic of the library: the bytes it read cannot be right.
+/// A panic of the library: the bytes that it read are damaged.
 pub(crate) fn panicked(py: Python<'_>, operation: &str, what: &str, panic: &str) -> PyErr {
     let message = format!("cannot {operation} {what}: {panic}");
     raise(py, "Damaged", ErrorKind::Damaged as i32, &message, operation, None, None)

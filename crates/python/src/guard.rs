@@ -1,5 +1,5 @@
-//! Panics of the library as values. Damage that collections find inside an object is one: here it
-//! becomes an exception, without a line on the terminal before.
+//! Panics of the library as values. Damage found in an object panics in the collections, and
+//! becomes an exception here, without a line on the terminal.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -21,8 +21,7 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
         }));
     });
     GUARDED.set(true);
-    // A change of an object that a panic interrupts stays half done, as it would without this
-    // guard.
+    // A change that a panic interrupts stays half done.
     let result = catch_unwind(AssertUnwindSafe(f));
     GUARDED.set(false);
     result.map_err(|panic| match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {

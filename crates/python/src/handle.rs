@@ -19,15 +19,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// See the module.
 pub(crate) struct Handle<T> {
     open: Mutex<Option<T>>,
     views: AtomicUsize,
     /// To be closed with the last view, and not used any more.
     closing: AtomicBool,
-    /// Its name in errors.
     what: String,
-    /// That made it: `process::generation`.
     process: u32,
 }
 
@@ -72,7 +69,7 @@ impl<T: Send> Handle<T> {
         used.ok_or_else(|| closed(py, operation, &self.what))
     }
 
-    /// As [`with`](Handle::with), for an `f` that an error of a wait must not end.
+    /// As [`with`](Handle::with), for an `f` that the end of a wait must not interrupt.
     pub(crate) fn once<R: Send>(
         &self,
         py: Python<'_>,
@@ -92,7 +89,7 @@ impl<T: Send> Handle<T> {
         }
     }
 
-    /// As [`with`](Handle::with), counting one more view if it succeeds: `f` returns its bytes.
+    /// As [`with`](Handle::with); counts a view of the bytes that `f` returns.
     pub(crate) fn view<R: Send>(
         &self,
         py: Python<'_>,
@@ -106,7 +103,7 @@ impl<T: Send> Handle<T> {
         })
     }
 
-    /// As [`with`](Handle::with), unless a view can still reach the memory.
+    /// As [`with`](Handle::with), without views.
     pub(crate) fn unused<R: Send>(
         &self,
         py: Python<'_>,
@@ -120,7 +117,7 @@ impl<T: Send> Handle<T> {
         done.map_err(|views| in_use(operation, &self.what, views))
     }
 
-    /// As [`with`](Handle::with), together with another one, whose lock is taken second.
+    /// As [`with`](Handle::with), with a second handle, which is locked second.
     pub(crate) fn with_other<U: Send, R: Send>(
         &self,
         py: Python<'_>,
@@ -144,8 +141,8 @@ impl<T: Send> Handle<T> {
         used.map_err(|what| closed(py, operation, what))
     }
 
-    /// Has `f`, which waits for as long as it is told, be run until it gives something, or the time
-    /// is over, or a signal's handler raises.
+    /// Runs `f`, which waits as long as it is told, until it returns something, time is over, or a
+    /// signal handler raises.
     pub(crate) fn wait<R: Send>(
         &self,
         py: Python<'_>,
@@ -156,7 +153,7 @@ impl<T: Send> Handle<T> {
         patience::wait(py, timeout, |left| self.with(py, operation, |open| f(open, left)))
     }
 
-    /// Takes the open thing out of a handle whose last reference is gone.
+    /// Takes the content of a handle without references.
     pub(crate) fn take(&self) -> Option<T> {
         if self.is_ours() && self.usable() { self.lock().take() } else { None }
     }
@@ -165,7 +162,6 @@ impl<T: Send> Handle<T> {
         self.views.load(Ordering::Acquire)
     }
 
-    /// A view is gone.
     pub(crate) fn forget_view(&self) {
         if self.views.fetch_sub(1, Ordering::AcqRel) == 1 && !self.usable() && self.is_ours() {
             let mut open = self.lock();
@@ -186,9 +182,8 @@ impl<T: Send> Handle<T> {
         }
     }
 
-    /// Has `end` end it, unless a view can still reach the memory. Closing it again does nothing.
-    /// `table` waits for the tables that `end` locks: until then a signal's handler may raise, and
-    /// the handle stays open.
+    /// Ends it by `end`, unless there are views; again it does nothing. `table` waits for the
+    /// tables that `end` locks: until then a signal handler may raise, and the handle stays open.
     pub(crate) fn close<R: Send>(
         &self,
         py: Python<'_>,
@@ -212,7 +207,7 @@ impl<T: Send> Handle<T> {
         }
     }
 
-    /// As [`close`](Handle::close), of something that ends when it is dropped.
+    /// As [`close`](Handle::close), for content that ends when dropped.
     pub(crate) fn end(&self, py: Python<'_>, table: impl Fn() -> Result<()> + Send + Sync) -> PyResult<()> {
         self.close(py, table, |open| {
             drop(open);
@@ -221,13 +216,13 @@ impl<T: Send> Handle<T> {
         Ok(())
     }
 
-    /// The end of a `with` block by an exception: closes once no view can reach the memory any
-    /// more, and refuses all other calls from now on.
+    /// Ends a `with` block by an exception: closes with the last view, and refuses all other calls
+    /// from now on.
     pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         if !self.is_ours() {
             return Err(forked(py, "close", &self.what));
         }
-        // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
+        // Counted as a view, so that the last view is forgotten after this.
         self.views.fetch_add(1, Ordering::AcqRel);
         self.closing.store(true, Ordering::Release);
         py.detach(|| self.forget_view());

@@ -21,8 +21,8 @@ impl Held {
         }
     }
 
-    /// First byte, for Python code that may store anywhere in the object: its bytes are foreign to
-    /// typed code from then on.
+    /// First byte, for Python code that may store anywhere in the object: its bytes are foreign
+    /// from then on.
     pub(crate) fn lend(&mut self) -> *const u8 {
         match self {
             Held::Writer(object) => object.as_mut_ptr(),
@@ -53,7 +53,6 @@ impl Held {
         }
     }
 
-    /// The object of a writer.
     pub(crate) fn object(&mut self) -> Option<&Object> {
         match self {
             Held::Writer(object) => Some(object),
@@ -62,7 +61,7 @@ impl Held {
         }
     }
 
-    /// Whether a fork of the process has the memory, too.
+    /// Whether a fork of the process has the memory.
     pub(crate) fn is_inherited(&self) -> bool {
         match self {
             Held::Reader(object) => object.is_inherited(),
@@ -71,8 +70,8 @@ impl Held {
         }
     }
 
-    /// Goes to the state of the newest psync, if it reads beside a writer; returns whether there
-    /// was a newer one. `None` remains if it cannot be mapped any more, or holds no heap any more.
+    /// Goes to the newest psync of an object read beside a writer; returns whether it was newer.
+    /// `None`: it cannot be mapped, or holds no heap any more.
     pub(crate) fn refresh(self) -> (Option<Held>, Result<bool>) {
         match self {
             Held::Reader(mut object) => {
@@ -95,8 +94,7 @@ impl Held {
         }
     }
 
-    /// The state of the newest psync, mapped elsewhere, if this reads beside a writer and has an
-    /// older state.
+    /// The newest psync, mapped elsewhere, if this reads an older state beside a writer.
     pub(crate) fn newer(&self) -> Result<Option<ReadObject>> {
         match self {
             Held::Reader(object) => object.newer(),
@@ -115,7 +113,7 @@ impl Held {
         looked.map(drop)
     }
 
-    /// Whether a detach would lose stores. If that is unknown, the caller does not warn.
+    /// Whether a detach would lose stores; `false` if unknown.
     pub(crate) fn is_unsynced(&mut self) -> bool {
         let unsynced = match self {
             Held::Writer(object) => object.is_unsynced(),
@@ -125,7 +123,7 @@ impl Held {
         unsynced.unwrap_or(false)
     }
 
-    /// Makes everything stored durable. Those attached for reading have nothing to psync.
+    /// Makes all stores durable; does nothing on objects attached for reading.
     pub(crate) fn psync(&mut self) -> Result<()> {
         match self {
             Held::Writer(object) => object.psync(),
@@ -134,7 +132,7 @@ impl Held {
         }
     }
 
-    /// The same beside threads that store.
+    /// The same beside storing threads.
     pub(crate) fn psync_cut(&mut self, others: &mut dyn Bystanders) -> Result<()> {
         match self {
             Held::Writer(object) => object.psync_cut_beside(others),
@@ -143,7 +141,7 @@ impl Held {
         }
     }
 
-    /// Undoes all stores since the last psync. Those attached for reading have none.
+    /// Undoes all stores since the last psync; does nothing on objects attached for reading.
     pub(crate) fn revert(&mut self) -> Result<()> {
         match self {
             Held::Writer(object) => object.revert(),
@@ -157,7 +155,7 @@ impl Held {
             Held::Writer(object) => object.detach(),
             Held::Reader(object) => object.detach(),
             Held::Heap(heap) => heap.into_object().detach(),
-            // Dropping it is its only end.
+            // It ends when dropped.
             Held::ReadHeap(_) => Ok(()),
         }
     }

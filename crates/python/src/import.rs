@@ -1,4 +1,4 @@
-//! Objects that are written once: `_checkpoints.py` makes them.
+//! Objects written once, by `_checkpoints.py`.
 
 use crate::error::closed;
 use crate::handle::Handle;
@@ -7,13 +7,13 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// An object that is being written, and hidden before `publish`. Dropping it, or the end
-/// of a `with` block, leaves nothing unless it was published.
+/// An object being written, hidden until `publish`. Dropping it, or the end of a `with` block,
+/// leaves nothing unless it was published.
 #[pyclass(frozen, module = "indelible._indelible")]
 pub(crate) struct Import {
     handle: Handle<indelible::Import>,
     pool: Py<Pool>,
-    /// Keeps its room from call to call.
+    /// Kept from call to call.
     piece: Mutex<Vec<u8>>,
 }
 
@@ -26,8 +26,7 @@ impl Import {
         Ok(Import { handle, pool: pool.clone().unbind(), piece: Mutex::default() })
     }
 
-    /// Appends the bytes of a buffer: a small one, since they are copied while no other thread of
-    /// Python runs.
+    /// Appends the bytes of a small buffer, copied with the GIL.
     fn append(&self, py: Python<'_>, bytes: PyBuffer<u8>) -> PyResult<()> {
         let lock = || self.piece.lock().unwrap_or_else(PoisonError::into_inner);
         let mut piece = std::mem::take(&mut *lock());
@@ -38,7 +37,7 @@ impl Import {
         appended
     }
 
-    /// Makes all of it durable as one step, as an object.
+    /// Makes the object durable and visible as one step.
     fn publish(&self, py: Python<'_>) -> PyResult<()> {
         match self.handle.close(py, self.pool.get().table(), indelible::Import::publish)? {
             Some(()) => Ok(()),

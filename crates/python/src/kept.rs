@@ -11,18 +11,18 @@ use indelible::Heap;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A log, view or security context with changes, without references.
+/// A changed log, view or security context without references.
 pub(crate) trait Dropped: Send {
     fn psync(&mut self) -> indelible::Result<()>;
 }
 
-/// The things of a pool that the end of its block psyncs.
+/// Changes that the end of a pool's block psyncs.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// In a block: changes are kept, and not lost, when the last reference to them goes.
+    /// In a block: changes are kept when the last reference to them goes.
     keeps: bool,
     opened: Vec<Weak<Attachment>>,
     dropped: Vec<(String, Held)>,
@@ -34,12 +34,10 @@ impl Kept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The block begins.
     pub(crate) fn begin(&self) {
         self.lock().keeps = true;
     }
 
-    /// Something was opened by the pool.
     pub(crate) fn add(self: &Arc<Self>, attachment: &Arc<Attachment>) {
         if !attachment.opened_by(self) {
             return;
@@ -51,7 +49,7 @@ impl Kept {
         state.opened.push(Arc::downgrade(attachment));
     }
 
-    /// Keeps changes of an object for the end of the block; gives them back outside of one.
+    /// Keeps an object's changes for the end of the block; outside of a block returns them.
     pub(crate) fn keep(&self, name: &str, held: Held) -> Option<Held> {
         let mut state = self.lock();
         if !state.keeps {
@@ -61,7 +59,7 @@ impl Kept {
         None
     }
 
-    /// The same of other things.
+    /// The same for other things.
     pub(crate) fn keep_other<T: Dropped + 'static>(&self, what: &str, other: T) -> Result<(), T> {
         let mut state = self.lock();
         if !state.keeps {
@@ -71,21 +69,19 @@ impl Kept {
         Ok(())
     }
 
-    /// Gives an object back that the block has kept, if it is the one at `address`, and is
-    /// attached as the caller wants it.
+    /// Returns the kept object at `address`, if it `fits`.
     pub(crate) fn take(&self, address: usize, fits: impl Fn(&Held) -> bool) -> Option<Held> {
         let mut state = self.lock();
         let found = state.dropped.iter().position(|(_, held)| held.base().addr() == address && fits(held))?;
         Some(state.dropped.swap_remove(found).1)
     }
 
-    /// Whether the block has kept anything.
     pub(crate) fn has_any(&self) -> bool {
         let state = self.lock();
         !state.dropped.is_empty() || !state.others.is_empty()
     }
 
-    /// Makes the block's objects durable, and detaches them: something else needs them.
+    /// Makes the block's objects durable and detaches them, for another user.
     pub(crate) fn settle(&self) -> indelible::Result<()> {
         let (mut dropped, mut others) = {
             let mut state = self.lock();
@@ -99,14 +95,14 @@ impl Kept {
         done
     }
 
-    /// Keeps changes on that could not be made durable.
+    /// Keeps changes that could not be made durable.
     fn put_back(&self, dropped: Vec<(String, Held)>, others: Vec<(String, Box<dyn Dropped>)>) {
         let mut state = self.lock();
         state.dropped.extend(dropped);
         state.others.extend(others);
     }
 
-    /// The block ends, or the pool is closed in it: names of things whose changes go with it.
+    /// Ends the block, or the pool in it: names of things whose changes are lost.
     pub(crate) fn lose(&self) -> Vec<String> {
         let mut state = self.lock();
         state.keeps = false;
@@ -117,8 +113,8 @@ impl Kept {
         objects.chain(others.iter().map(|(what, _)| what.clone())).collect()
     }
 
-    /// Makes all changes durable, those of objects as one step, at the end of the block; returns
-    /// the names of the objects that had some.
+    /// Ends the block: makes all changes durable, those of objects as one step; returns the names
+    /// of changed objects.
     pub(crate) fn psync(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let (opened, mut dropped, mut others) = {
             let mut state = self.lock();

@@ -4,7 +4,7 @@ use crate::seal_key::SealKey;
 use indelible::{Object, Pool, ReadObject, Result};
 use pyo3::prelude::*;
 
-/// The key of an object, empty if it has none, and of a sealed one a seal key.
+/// An object's key, or an empty one, and the seal key of a sealed object.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys<'a> {
     key: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> Keys<'a> {
         Keys { key: key.unwrap_or_default(), seal: seal.map(|seal| &seal.get().key) }
     }
 
-    /// Calls the function for objects that are not sealed, or the one for those that are.
+    /// Calls one function for plain objects, the other for sealed ones.
     pub(crate) fn with<T>(
         self,
         plain: impl FnOnce(&[u8]) -> Result<T>,
@@ -28,12 +28,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Attaches for storing.
     pub(crate) fn attach(self, pool: &Pool, name: &str) -> Result<Object> {
         self.with(|key| pool.attach_with_key(name, key), |key, seal| pool.attach_sealed(name, key, seal))
     }
 
-    /// Attaches for reading, which keeps writers away.
+    /// Attaches for reading, and excludes writers.
     pub(crate) fn attach_locked(self, pool: &Pool, name: &str) -> Result<ReadObject> {
         self.with(
             |key| pool.attach_read_with_key(name, key),
@@ -41,7 +40,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// Attaches the state of the last psync, beside a writer.
+    /// Attaches the last psync, beside a writer.
     pub(crate) fn attach_beside(self, pool: &Pool, name: &str) -> Result<ReadObject> {
         self.with(
             |key| pool.attach_snapshot_with_key(name, key),
@@ -49,7 +48,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// The same where the kernel likes.
+    /// The same at any address.
     pub(crate) fn attach_anywhere(self, pool: &Pool, name: &str) -> Result<ReadObject> {
         self.with(
             |key| pool.attach_snapshot_anywhere(name, key),

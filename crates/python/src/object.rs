@@ -28,26 +28,24 @@ impl Object {
 
 #[pymethods]
 impl Object {
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.attachment.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
     }
 
-    /// Bytes of the log that the attach replayed, because the last writer died.
+    /// Bytes of log that the attach replayed after a writer's death.
     #[getter]
     fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
         self.attachment.recovered(py)
     }
 
-    /// Its fixed address, the same in every process and every run, unless an array is read beside
-    /// its writer.
+    /// Its fixed address, the same in every process and run, unless an array is read beside its
+    /// writer.
     #[getter]
     fn address(&self) -> usize {
         self.attachment.address()
@@ -75,19 +73,19 @@ impl Object {
         self.attachment.is_closed(py)
     }
 
-    /// Arrays and memoryviews of it that are in use.
+    /// Arrays and memoryviews of it in use.
     #[getter]
     fn views(&self) -> usize {
         self.attachment.views()
     }
 
-    /// Psyncs of the object that had something to do, over its life.
+    /// Durable psyncs with changes, over its life.
     #[getter]
     fn psyncs(&self, py: Python<'_>) -> PyResult<u64> {
         self.attachment.with(py, "inspect", |held| Ok(held.object().map_or(0, indelible::Object::psyncs)))
     }
 
-    /// Whether there are stores that no psync has made durable.
+    /// Whether stores are not durable.
     fn _is_unsynced(&self, py: Python<'_>) -> PyResult<bool> {
         self.attachment.with(py, "inspect", |held| Ok(held.is_unsynced()))
     }
@@ -99,7 +97,7 @@ impl Object {
         self.attachment.with(py, "inspect", rung)
     }
 
-    /// Makes everything stored since the last psync durable, as one step, without the GIL.
+    /// Makes all stores since the last psync durable, as one step, without the GIL.
     ///
     /// No thread may store to the object meanwhile, unless `cut` asks for a consistent cut: then
     /// such stores wait, or belong to the next psync. Does nothing on an object attached for
@@ -109,20 +107,20 @@ impl Object {
         self.attachment.psync(py, cut)
     }
 
-    /// Undoes all stores since the last psync, also those that arrays and memoryviews show: these
-    /// stay valid. The size stays. No thread may store to the object meanwhile. Does nothing on an
-    /// object attached for reading.
+    /// Undoes all stores since the last psync; arrays and memoryviews stay valid, and the size
+    /// stays. No thread may store to the object meanwhile. Does nothing on an object attached for
+    /// reading.
     fn revert(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.revert(py, false)
     }
 
-    /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync
+    /// Marks `length` bytes from `offset` on, by default to the end, as stored to: the next psync
     /// compares them.
     ///
-    /// Stores through arrays and memoryviews are found without it. Needed where the page tables are
-    /// bypassed: registered buffers of io_uring, RDMA, VFIO, O_DIRECT reads that a psync overtakes
-    /// (mark the range when it is pinned, and each time such I/O has ended), and /proc/self/mem
-    /// with tracking "mprotect". Ignored on an object attached for reading.
+    /// Needed for stores that bypass the page tables: registered buffers of io_uring, RDMA, VFIO,
+    /// O_DIRECT reads that a psync overtakes (mark the range when it is pinned, and after each such
+    /// I/O), and /proc/self/mem with tracking "mprotect". Ignored on an object attached for
+    /// reading.
     #[pyo3(signature = (offset = 0, length = None))]
     fn mark_dirty(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<()> {
         self.attachment.with(py, "mark", |held| {
@@ -133,12 +131,12 @@ impl Object {
         })
     }
 
-    /// Brings `length` bytes from `offset` on, to the end by default, into memory, and returns how
-    /// many of them are there then.
+    /// Reads `length` bytes from `offset` on, by default to the end, into memory; returns how many
+    /// are there.
     ///
-    /// Touching them reads them as well, but unreadable bytes are an error here, and a signal
-    /// there. Needed before system calls on objects on device-DAX where `pmo doctor` says that
-    /// userfaultfd sees faults of user code only.
+    /// Unreadable bytes are an error here, and a signal when touched. Needed before system calls on
+    /// objects on device-DAX where `pmo doctor` says that userfaultfd sees faults of user code
+    /// only.
     #[pyo3(signature = (offset = 0, length = None))]
     fn prefault(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<usize> {
         let range = offset..length.map_or(usize::MAX, |length| offset.saturating_add(length));
@@ -150,15 +148,13 @@ impl Object {
         self.attachment.grow(py, size)
     }
 
-    /// Goes to the state of the object's newest psync, if `Pool.attach_snapshot` attached it;
-    /// returns whether there was a newer one. BufferError while arrays or memoryviews of it exist:
-    /// nothing changes below them.
+    /// Goes to the newest psync of an object from `Pool.attach_snapshot`; returns whether it was
+    /// newer. BufferError while arrays or memoryviews of it exist.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.attachment.refresh(py)
     }
 
-    /// The state that the newest psync left, as an object of its own, if this one reads beside a
-    /// writer and has something else.
+    /// The newest psync as another object, if this one reads an older state beside a writer.
     fn _newer(&self, py: Python<'_>) -> PyResult<Option<Object>> {
         self.attachment.check_process(py, "refresh")?;
         let newer = self.attachment.with(py, "refresh", |held| held.newer())?;
@@ -167,8 +163,7 @@ impl Object {
         Ok(newer.map(made))
     }
 
-    /// Detaches; stores that were not psynced are forgotten. BufferError while arrays or
-    /// memoryviews of it exist.
+    /// Detaches; unpsynced stores are lost. BufferError while arrays or memoryviews of it exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }
@@ -177,8 +172,8 @@ impl Object {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
-    /// are no second error: the object is detached with the last of them.
+    /// Psyncs and closes. After an exception it psyncs nothing, and detaches the object with the
+    /// last of its arrays.
     fn __exit__(
         &self,
         py: Python<'_>,

@@ -5,7 +5,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Finds the value of a keyword.
 pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
@@ -13,7 +12,6 @@ pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> Py
     })
 }
 
-/// How a pool is opened.
 pub(crate) fn options(
     read_only: bool,
     medium: &str,

@@ -1,5 +1,5 @@
-//! Waits of Python code: for as long as the caller says, without the GIL, in pieces between which
-//! signals are answered.
+//! Waits of Python code: as long as the caller says, without the GIL, in slices between which
+//! signals are handled.
 
 use crate::error::exception;
 use pyo3::exceptions::PyValueError;
@@ -7,17 +7,17 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// After such a time a wait looks for signals, such as Ctrl-C.
+/// Time between looks for signals, such as Ctrl-C.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A timeout in seconds; `None`: however long it takes.
+/// A timeout in seconds; `None`: unlimited.
 pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let why = |_| PyValueError::new_err("timeout is a number of seconds, not negative, or None");
     seconds.map(Duration::try_from_secs_f64).transpose().map_err(why)
 }
 
-/// Makes `attempt`, which waits for as long as it is told, until it gives something, or the time is
-/// over, or a signal's handler raises.
+/// Runs `attempt`, which waits as long as it is told, until it returns something, time is over, or
+/// a signal handler raises.
 pub(crate) fn wait<R>(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -35,8 +35,8 @@ pub(crate) fn wait<R>(
     }
 }
 
-/// Makes a call of the library without the GIL, which may wait for locks of others: after each
-/// slice of such a wait signals are answered, and the call is made again.
+/// Makes a call without the GIL that may wait for locks: after each slice of a wait signals are
+/// handled, and the call is made again.
 pub(crate) fn in_slices<T: Send>(
     py: Python<'_>,
     mut call: impl FnMut() -> indelible::Result<T> + Send,
@@ -45,7 +45,7 @@ pub(crate) fn in_slices<T: Send>(
     sliced(py, || Some(indelible::raw::in_slices(&mut waited, LOOK, &mut call)))
 }
 
-/// As [`in_slices`], with `mutex` locked, which another thread may have for long.
+/// As [`in_slices`], with `mutex` locked, which may take long.
 pub(crate) fn locked<S: Send, T: Send>(
     py: Python<'_>,
     mutex: &Mutex<S>,
@@ -58,9 +58,9 @@ pub(crate) fn locked<S: Send, T: Send>(
     })
 }
 
-/// As [`locked`], for an `end` that is made once: first makes `ready`, which waits in slices for
-/// the locks that `end` takes. An exception of a signal's handler leaves all as it was; then `end`
-/// waits for no longer than `ready` had left.
+/// As [`locked`], for an `end` that is called once: first makes `ready`, which waits in slices for
+/// the locks that `end` takes. If a signal handler raises, nothing has changed; `end` then waits no
+/// longer than `ready` had left.
 pub(crate) fn once_ready<S: Send, T: Send>(
     py: Python<'_>,
     mutex: &Mutex<S>,
@@ -106,7 +106,7 @@ fn lock_within_a_slice<S>(mutex: &Mutex<S>) -> Option<MutexGuard<'_, S>> {
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => {}
         }
-        // A clock costs as much as the lock, which is free nearly always.
+        // A clock costs as much as the lock, which is nearly always free.
         if begin.get_or_insert_with(Instant::now).elapsed() >= LOOK {
             return None;
         }

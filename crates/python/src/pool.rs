@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
-/// Ranges of bytes, and the two sizes compared.
+/// Ranges of bytes, and both sizes.
 type Compared = (Vec<(u64, u64)>, u64, u64);
 
 /// A pool. `indelible.Pool` adds arrays and dicts.
@@ -30,7 +30,6 @@ pub(crate) struct Pool {
     pub(crate) pool: Mutex<Option<indelible::Pool>>,
     path: PathBuf,
     process: u32,
-    /// For the end of its `with` block.
     pub(crate) kept: Arc<Kept>,
 }
 
@@ -44,7 +43,6 @@ impl Pool {
         self.handle().ok_or_else(|| closed(py, operation, &what))
     }
 
-    /// An object that `f` attaches.
     fn attached(
         slf: &Bound<'_, Self>,
         name: &str,
@@ -122,11 +120,10 @@ impl Pool {
         fields(py, &self.with(py, "inspect", |pool| pool.stat(name))?)
     }
 
-    /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the
-    /// machine was started anew: after that an attach is VolatileGone, and a new object takes its
-    /// place. With a seal key, all that is in the pool of the object is encrypted and
-    /// authenticated. A position-independent one holds nothing that depends on its addresses:
-    /// copy_to and move_to give it others as it is.
+    /// Creates an object of `size` zero bytes. A volatile one lasts until the machine restarts:
+    /// then an attach is VolatileGone, and a new object replaces it. With a seal key, its bytes in
+    /// the pool are encrypted and authenticated. A position-independent one contains none of its
+    /// addresses: copy_to and move_to give it others unchanged.
     #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
@@ -156,35 +153,34 @@ impl Pool {
         self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
     }
 
-    /// Deletes an object, attached or not: its name is free at once, and no process can attach it
-    /// any more. Processes with it attached keep it; its space is free once the last detaches.
+    /// Deletes an object, attached or not: its name is free at once. Attached processes keep it;
+    /// its space is free after the last detach.
     #[pyo3(signature = (name, *, key = None))]
     fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
     }
 
-    /// Ties an object to another one, which it then outlives: deleted or removed, it goes when the
-    /// other one has gone.
+    /// Ties an object to another one, which it outlives: deleted or removed, it goes when the other
+    /// one does.
     #[pyo3(signature = (name, to, *, key = None))]
     fn tie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "tie", |pool| pool.tie(name, to, key.unwrap_or_default()))
     }
 
-    /// Ties an object to this process: deleted or removed meanwhile, it goes when the process ends,
-    /// however it ends, and not before. For a pool it ends when the process's last handle of the
-    /// pool is closed.
+    /// Ties an object to this process: deleted or removed, it stays until the process ends, or
+    /// closes its last handle of the pool.
     #[pyo3(signature = (name, *, key = None))]
     fn tie_to_process(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "tie", |pool| pool.tie_to_process(name, key.unwrap_or_default()))
     }
 
-    /// As tie_to_process, to the thread that calls this.
+    /// As tie_to_process, to the calling thread.
     #[pyo3(signature = (name, *, key = None))]
     fn tie_to_thread(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "tie", |pool| pool.tie_to_thread(name, key.unwrap_or_default()))
     }
 
-    /// Takes a tie back, to an object as `ties` names it; returns whether there was one.
+    /// Removes a tie to an object named as by `ties`; returns whether it existed.
     #[pyo3(signature = (name, to, *, key = None))]
     fn untie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<bool> {
         self.with(py, "untie", |pool| pool.untie(name, to, key.unwrap_or_default()))
@@ -195,14 +191,13 @@ impl Pool {
         Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
     }
 
-    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. Processes
-    /// that have it open use the new space as objects need it. A pool on a device becomes as long
-    /// as the device at most; none becomes shorter.
+    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. A device
+    /// limits its pool; no pool becomes shorter.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<u64> {
         self.with(py, "grow", |pool| pool.grow(size))
     }
 
-    /// Copies the state of an object's last psync, or a snapshot, to a pool, and tells `progress`.
+    /// Copies an object's last psync, or a snapshot, to a pool.
     #[allow(clippy::too_many_arguments, reason = "the keywords of `copy_to`")]
     fn _copy_to(
         &self,
@@ -225,7 +220,7 @@ impl Pool {
         self.with(py, "copy", copied)?
     }
 
-    /// Moves a detached object to another pool, and tells `progress`.
+    /// Moves a detached object to another pool.
     fn _move_to(
         &self,
         py: Python<'_>,
@@ -246,7 +241,7 @@ impl Pool {
         self.with(py, "move", move_)?
     }
 
-    /// Declares whether a detached object is free of its own addresses. Nothing checks that.
+    /// Declares whether a detached object contains its own addresses, unchecked.
     #[pyo3(signature = (name, is_, *, key = None))]
     fn set_position_independent(
         &self,
@@ -265,7 +260,7 @@ impl Pool {
         Ok(slots.into_iter().map(slot).collect())
     }
 
-    /// Lets another key open a detached sealed object; returns the number of its slot.
+    /// Adds a key to a detached sealed object; returns its slot's number.
     #[pyo3(signature = (name, new, *, seal, key = None, label = ""))]
     fn add_key(
         &self,
@@ -280,8 +275,8 @@ impl Pool {
         self.with(py, "add a key of", |pool| pool.add_key(name, key.unwrap_or_default(), seal, new, label))
     }
 
-    /// Exchanges the key `seal` of a detached sealed object for `new`, as one step; returns the
-    /// number of the slot. Without a `label` it keeps its own.
+    /// Replaces the key `seal` of a detached sealed object by `new`, as one step; returns the
+    /// slot's number. By default the label stays.
     #[pyo3(signature = (name, new, *, seal, key = None, label = None))]
     fn change_key(
         &self,
@@ -297,7 +292,7 @@ impl Pool {
         self.with(py, "change a key of", |pool| pool.change_key(name, key, seal, new, label))
     }
 
-    /// Empties a key slot of a detached sealed object, but never the last one.
+    /// Empties a key slot of a detached sealed object, except the last one.
     #[pyo3(signature = (name, slot, *, seal, key = None))]
     fn remove_key(
         &self,
@@ -311,7 +306,7 @@ impl Pool {
         self.with(py, "remove a key of", |pool| pool.remove_key(name, key.unwrap_or_default(), seal, slot))
     }
 
-    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+"); a
+    /// Attaches an object: for reading ("r"), which excludes writers, or for writing ("r+"); a
     /// sealed one by one of its seal keys.
     #[pyo3(signature = (name, mode = "r+", *, key = None, seal = None))]
     fn attach(
@@ -334,9 +329,9 @@ impl Pool {
         })
     }
 
-    /// Attaches the state of an object's last psync, or a snapshot, for reading, beside present and
-    /// later writers. A sealed object needs one of its seal keys. `Object.refresh` goes to the
-    /// newest psync. Takes a free piece of the pool as large as the object.
+    /// Attaches an object's last psync, or a snapshot, for reading, beside any writers. A sealed
+    /// object needs one of its seal keys. `Object.refresh` goes to the newest psync. Takes a free
+    /// piece of the pool as large as the object.
     #[pyo3(signature = (name, *, key = None, seal = None))]
     fn attach_snapshot(
         slf: &Bound<'_, Self>,
@@ -348,7 +343,7 @@ impl Pool {
         Pool::attached(slf, name, |pool| keys.attach_beside(pool, name).map(Held::Reader))
     }
 
-    /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
+    /// As `attach_snapshot`, at any address: for arrays, which have no pointers.
     fn _attach_anywhere(
         slf: &Bound<'_, Self>,
         name: &str,
@@ -359,19 +354,18 @@ impl Pool {
         Pool::attached(slf, name, |pool| keys.attach_anywhere(pool, name).map(Held::Reader))
     }
 
-    /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names
-    /// and names of snapshots.
+    /// Makes snapshots of objects' last psyncs, as of one moment: pairs of names and snapshots'
+    /// names.
     fn _snapshot(&self, py: Python<'_>, of: Vec<(String, String)>, key: Option<&[u8]>) -> PyResult<()> {
         let of: Vec<_> = of.iter().map(|(name, snapshot)| (&**name, &**snapshot)).collect();
         self.with(py, "snapshot", |pool| pool.snapshot_all(&of, key.unwrap_or_default()))
     }
 
-    /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last
-    /// psync left it.
+    /// Creates an object `copy` with the last psynced contents of `name`, an object or a snapshot,
+    /// in constant time, also while `name` is attached.
     ///
-    /// It takes no time, for any size, and works while `name` is attached: both share the pages
-    /// that neither changes from now on. The copy has the addresses of `name`, so that a process
-    /// attaches one of the two at a time. Its key is `new_key`, that of this call without one.
+    /// Both share pages that neither changes. The copy has the addresses of `name`: a process
+    /// attaches one of the two at a time. Its key is `new_key`, by default that of this call.
     #[pyo3(signature = (name, copy, *, key = None, new_key = None, read_only = false))]
     fn create_from(
         &self,
@@ -386,39 +380,39 @@ impl Pool {
         self.with(py, "copy", |pool| pool.create_from(name, copy, key.unwrap_or_default(), &options))
     }
 
-    /// Sets a detached object to the bytes and size of its snapshot `snapshot`. The snapshot stays;
-    /// data psynced since, and in no other snapshot, is gone. It takes no time, for any size.
+    /// Restores a detached object from its snapshot `snapshot`, in constant time. The snapshot
+    /// stays; later data in no other snapshot is lost.
     #[pyo3(signature = (name, snapshot, *, key = None))]
     fn rollback(&self, py: Python<'_>, name: &str, snapshot: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "roll back", |pool| pool.rollback(name, snapshot, key.unwrap_or_default()))
     }
 
-    /// Which pages of two objects or snapshots differ, from byte to byte, and the sizes of both.
+    /// The pages that differ between two objects or snapshots, as ranges of bytes, and both sizes.
     fn _diff(&self, py: Python<'_>, older: &str, newer: &str, key: Option<&[u8]>) -> PyResult<Compared> {
         let found = self.with(py, "compare", |pool| pool.diff(older, newer, key.unwrap_or_default()))?;
         let pages = found.pages.into_iter().map(|run| (run.start * PAGE, run.end * PAGE)).collect();
         Ok((pages, found.older_size, found.newer_size))
     }
 
-    /// Destroys snapshots of an object that a retention policy does not keep, and returns their
-    /// names: "24h:1h,7d:1d" keeps of those of the last 24 hours one for each hour, and of the
-    /// older ones of the last 7 days one for each day. Only snapshots count that are named after
-    /// the object and the time, such as "w@2026-11-24T03:00:00Z", as `pmo snapshot` names them; the
-    /// newest of them is always kept.
+    /// Destroys snapshots of an object that a retention policy does not keep; returns their names.
+    /// "24h:1h,7d:1d" keeps one for each hour of the last 24, and of the older ones of the last 7
+    /// days one for each day. Only snapshots named after object and time count, such as
+    /// "w@2026-11-24T03:00:00Z", as by `pmo snapshot`; the newest is always kept.
     #[pyo3(signature = (name, keep, *, key = None))]
     fn thin(&self, py: Python<'_>, name: &str, keep: &str, key: Option<&[u8]>) -> PyResult<Vec<String>> {
         let keep: Keep = keep.parse().map_err(|error: BadKeep| PyValueError::new_err(error.to_string()))?;
         self.with(py, "thin the snapshots of", |pool| pool.thin(name, &keep, key.unwrap_or_default()))
     }
 
-    /// Removes remains of deleted snapshots and copies; returns objects removed and bytes copied.
+    /// Removes remains of deleted snapshots and copies; returns the number of removed objects, and
+    /// the bytes copied.
     fn _collect(&self, py: Python<'_>, progress: Option<Py<PyAny>>) -> PyResult<(u64, u64)> {
         let mut progress = Progress::new(progress);
         let done = self.with(py, "collect", |pool| progress.run(|tell| pool.collect(tell)))??;
         Ok((done.removed, done.copied))
     }
 
-    /// Ends the use of the pool by this handle. Attached objects stay so.
+    /// Ends this handle's use of the pool. Attached objects stay attached.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py)?;
         let lost = py.detach(|| self.kept.lose());

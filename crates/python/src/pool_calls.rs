@@ -1,4 +1,4 @@
-//! Calls of a pool's library, beside changes that its `with` block keeps, and the end of the block.
+//! Calls on a pool beside changes that its `with` block keeps, and the end of the block.
 
 use crate::held::Held;
 use crate::patience;
@@ -13,15 +13,13 @@ fn in_the_way(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Held | ErrorKind::AddressTaken)
 }
 
-/// Looks at a pool's table, when that is free. Any look will do, such as for an object that is not
-/// there.
+/// Looks at a pool's table once it is free.
 pub(crate) fn look(pool: &indelible::Pool) -> indelible::Result<()> {
     pool.stat("-").map(drop)
 }
 
 impl Pool {
-    /// Does something with the pool, without the GIL; once more if changes that its block keeps
-    /// were in the way.
+    /// Works on the pool without the GIL; again if kept changes of its block were in the way.
     pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -42,14 +40,13 @@ impl Pool {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pool, if it is open.
     pub(crate) fn handle(&self) -> Option<indelible::Pool> {
-        // Held for the length of a copy.
+        // Held while copying.
         self.open().clone()
     }
 
-    /// Takes the pool out of the handle, once its table is free: ties to this process end with its
-    /// last handle, and the objects that only they kept are removed.
+    /// Takes the pool out of the handle once its table is free: ties to this process end with its
+    /// last handle, and objects kept by them are removed.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         let (table, none) = (self.table(), Mutex::new(()));
         patience::once_ready(
@@ -63,13 +60,13 @@ impl Pool {
         )
     }
 
-    /// Waits for the pool's table, as long as this handle of it is open: an end needs the table.
+    /// Waits for the pool's table, which an end needs, while this handle is open.
     pub(crate) fn table(&self) -> impl Fn() -> indelible::Result<()> + Send + Sync + use<> {
         let pool = self.handle();
         move || pool.as_ref().map_or(Ok(()), look)
     }
 
-    /// The object of that name, if the pool's block keeps changes of it, and it `fits`.
+    /// The object `name`, if the block keeps changes of it, and it `fits`.
     pub(crate) fn kept(
         &self,
         py: Python<'_>,
@@ -84,8 +81,8 @@ impl Pool {
     }
 }
 
-/// Lets the end of a pool's `with` block psync an array's object, or a dict, that this process had
-/// already, by another handle of the pool.
+/// Lets the end of a pool's block psync an object or dict that this process opened by another
+/// handle.
 #[pyfunction]
 pub(crate) fn _adopt(pool: &Bound<'_, Pool>, object: &Bound<'_, PyAny>) {
     if let Some(attachment) = attachment_of(object) {
@@ -93,8 +90,8 @@ pub(crate) fn _adopt(pool: &Bound<'_, Pool>, object: &Bound<'_, PyAny>) {
     }
 }
 
-/// Makes the changes of all things that a pool's handle opened durable, those of objects as one
-/// step, also without references to them; returns the names of the changed things.
+/// Makes all changes of a pool's handle durable, those of objects as one step, also without
+/// references; returns the names of changed things.
 #[pyfunction]
 pub(crate) fn _psync_kept(py: Python<'_>, pool: &Bound<'_, Pool>) -> PyResult<Vec<String>> {
     pool.get().kept.psync(py)

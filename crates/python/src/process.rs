@@ -1,11 +1,11 @@
-//! Which process this is, at less than a system call.
+//! Identifies this process without a system call.
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How many forks lie between this process and the one that imported the package.
+/// Number of forks since the import of the package.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
@@ -15,7 +15,6 @@ pub(crate) fn forked() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Has Python say when it forked.
 pub(crate) fn watch(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let arguments = pyo3::types::PyDict::new(module.py());
     arguments.set_item("after_in_child", pyo3::wrap_pyfunction!(forked, module)?)?;

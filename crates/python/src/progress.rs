@@ -1,16 +1,15 @@
-//! Progress of long calls of the library, told to a function of Python. An exception of that
-//! function, or of a signal's handler, ends the call: it unwinds as a failing read would, and drops
-//! locks and hidden objects on its way.
+//! Progress of long calls, told to a Python function. An exception of that function, or of a signal
+//! handler, ends the call: it unwinds as a failing read would, and drops locks and hidden objects.
 
 use crate::patience::LOOK;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-/// The payload of the unwinding.
+/// The payload of that unwinding.
 struct Ended(PyErr);
 
-/// A function of Python to tell, if any.
+/// A Python function to tell, if any.
 pub(crate) struct Progress {
     function: Option<Py<PyAny>>,
     /// The last look for signals.

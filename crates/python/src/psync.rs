@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The attachment of an object or dict of Python.
 pub(crate) fn attachment_of<'a>(of: &'a Bound<'_, PyAny>) -> Option<&'a Arc<Attachment>> {
     match (of.cast::<Object>(), of.cast::<Dict>()) {
         (Ok(object), _) => Some(&object.get().attachment),
@@ -20,11 +19,11 @@ pub(crate) fn attachment_of<'a>(of: &'a Bound<'_, PyAny>) -> Option<&'a Arc<Atta
     }
 }
 
-/// Makes the stores to all of `objects` durable as one step.
+/// Makes the stores to all `objects` durable as one step.
 #[pyfunction]
 #[pyo3(signature = (objects, *, cut = false))]
 pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: bool) -> PyResult<()> {
-    // By address: each once, and in an order that keeps two threads from waiting for each other.
+    // By address: each once, and in one order, against deadlocks.
     let mut found: BTreeMap<usize, Arc<Attachment>> = BTreeMap::new();
     for object in &objects {
         let Some(attachment) = attachment_of(object) else {

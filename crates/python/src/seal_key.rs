@@ -8,22 +8,21 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A key that opens sealed objects. Its representation, errors and tracebacks have nothing of it;
-/// it cannot be pickled, and is overwritten when it goes. The str or bytes that it was made of stay
-/// in Python's memory: prefer a file.
+/// A key that opens sealed objects. Its representation, errors and tracebacks do not show it; it
+/// cannot be pickled, and is overwritten when it goes. The str or bytes that it was made of stay in
+/// Python's memory: prefer a file.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct SealKey {
     pub(crate) key: indelible::SealKey,
     from: &'static str,
 }
 
-/// So many seconds.
 fn span(what: &str, seconds: f64) -> PyResult<Duration> {
     let why = |_| PyValueError::new_err(format!("{what} is a number of seconds, not negative"));
     Duration::try_from_secs_f64(seconds).map_err(why)
 }
 
-/// A failure of a file, as Python has them for its own.
+/// A failure of a file, as Python's own.
 fn os_error(py: Python<'_>, path: &std::path::Path, error: &indelible::Error) -> PyErr {
     let system = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     match system.and_then(io::Error::raw_os_error) {
@@ -60,10 +59,9 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::file(contents.to_vec()), "bytes")
     }
 
-    /// A passphrase. Opening an object by it takes some tenths of a second. Slots that are made
-    /// with it ask for `memory` bytes and `passes` of Argon2id. A slot may be forged: one that asks
-    /// for more than 256 MiB, or for five times the usual work, is opened only by a passphrase of
-    /// that cost.
+    /// A passphrase. Opening an object by it takes some tenths of a second. Its slots cost `memory`
+    /// bytes and `passes` of Argon2id. A slot that costs more than 256 MiB, or five times the usual
+    /// work, perhaps forged, opens only by a passphrase of that cost.
     #[staticmethod]
     #[pyo3(signature = (text, *, memory = 64 << 20, passes = 3))]
     fn passphrase(py: Python<'_>, text: String, memory: u64, passes: u32) -> PyResult<Self> {
@@ -76,8 +74,8 @@ impl SealKey {
         )
     }
 
-    /// The standard output of a command, which /bin/sh runs without a standard input, and which is
-    /// killed after `timeout` seconds.
+    /// The standard output of a command, run by /bin/sh without standard input, and killed after
+    /// `timeout` seconds.
     #[staticmethod]
     #[pyo3(signature = (command, *, timeout = 60.0))]
     fn command(py: Python<'_>, command: &str, timeout: f64) -> PyResult<Self> {
@@ -85,7 +83,7 @@ impl SealKey {
         SealKey::made(py, py.detach(|| indelible::SealKey::command(command, timeout)), "command")
     }
 
-    /// The credential that systemd gave to this service under that name.
+    /// The credential of that name that systemd gave to this service.
     #[staticmethod]
     fn credential(py: Python<'_>, name: &str) -> PyResult<Self> {
         SealKey::made(py, py.detach(|| indelible::SealKey::credential(name)), "credential")
@@ -98,13 +96,12 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::tpm(path.as_deref()), "TPM")
     }
 
-    /// The same key with an object's anchor, outside of the pool, which tells an older state of the
-    /// whole object from the newest (`PoolBehind`): the file at the path `file`, out of reach of
-    /// attackers that may put back the pool; a `command` of the shell, which reads `get`, or `put`
-    /// and a record, and answers with the record or `stored` within `timeout` seconds; or a `file`
-    /// anywhere with the index of a counter of the TPM 2.0 of this machine, or of the device or
-    /// socket `tpm`. `interval`: seconds that psyncs go on without telling it, 60, or with a TPM,
-    /// which wears, 3600.
+    /// The same key with an object's anchor outside of the pool, which tells an older state of the
+    /// object from the newest (`PoolBehind`): the file at the path `file`, out of reach of
+    /// attackers who can restore the pool; a shell `command`, which reads `get`, or `put` and a
+    /// record, and answers with the record or `stored` within `timeout` seconds; or a `file`
+    /// anywhere, with the index of a counter of the machine's TPM 2.0, or of the device or socket
+    /// `tpm`. `interval`: seconds between records, 60, or 3600 with a TPM, which wears.
     #[pyo3(signature = (file = None, *, command = None, timeout = 60.0, tpm_index = None, tpm = None, interval = None))]
     fn anchored(
         &self,
@@ -138,9 +135,8 @@ impl SealKey {
         Ok(SealKey { key, from: self.from })
     }
 
-    /// The same key: slots that are made with it are refused from `expires` on, a `datetime` with a
-    /// time zone or seconds since 1970. A guard rail, which other software or a wrong clock gets
-    /// around.
+    /// The same key: slots made with it are refused from `expires` on, a `datetime` with a time
+    /// zone or seconds since 1970. Other software, or a wrong clock, gets around it.
     fn until(&self, expires: &Bound<'_, PyAny>) -> PyResult<Self> {
         let seconds = match expires.extract::<f64>() {
             Ok(seconds) => seconds,
@@ -154,24 +150,23 @@ impl SealKey {
         Ok(SealKey { key: self.key.clone().until(expires), from: self.from })
     }
 
-    /// The same key, with the key file at `path` that signs the object. An object that is created
-    /// with it is signed: an owner of a seal key alone reads it, but cannot make a state that
-    /// readers believe. To write it takes the sign key; to read it that, or `verified_by`.
+    /// The same key, with the key file at `path` that signs the object. An object created with it
+    /// is signed: owners of a seal key alone read it, but make no state that readers accept.
+    /// Writing takes the sign key; reading takes it or `verified_by`.
     fn signed_by(&self, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         SealKey::made(py, self.key.clone().signed_by(&sign_key(py, &path)?), self.from)
     }
 
     /// The same key, with the verify key of the object's signature: 64 hexadecimal digits,
-    /// `verify_key` of the sign key, from a trusted source. An object that is not signed by that
-    /// key is `Damaged`.
+    /// `verify_key` of the sign key, from a trusted source. An object not signed by that key is
+    /// `Damaged`.
     fn verified_by(&self, py: Python<'_>, digits: &str) -> PyResult<Self> {
         SealKey::made(py, digits.parse().map(|key| self.key.clone().verified_by(key)), self.from)
     }
 
-    /// The same key, for an object that was sealed under `name`, with any name and ID of its own: a
-    /// copy or a snapshot of that one, or one that was renamed without its key. Without it an
-    /// object that was sealed under another name, or as another object, is refused: two objects of
-    /// the same keys may have been exchanged.
+    /// The same key, for an object that was sealed under `name` and now has any name and ID: a
+    /// copy, a snapshot, or one renamed without its key. Otherwise such an object is refused: two
+    /// objects of the same keys may have been exchanged.
     fn sealed_as(&self, name: &str) -> Self {
         SealKey { key: self.key.clone().sealed_as(name), from: self.from }
     }
@@ -192,11 +187,10 @@ pub(crate) fn verify_key(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     Ok(sign_key(py, &path)?.verify_key().to_string())
 }
 
-/// A slot of an object: number, kind, label, seconds since 1970 at which it was made and expires,
-/// whether it is damaged.
+/// A slot of an object: number, kind, label, seconds since 1970 of creation and expiry, whether it
+/// is damaged.
 pub(crate) type Slot = (usize, String, String, u64, Option<u64>, bool);
 
-/// For Python.
 pub(crate) fn slot(info: SlotInfo) -> Slot {
     (info.slot, info.kind_word(), info.label, info.created, info.expires, info.damaged)
 }

@@ -10,15 +10,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Objects that pointers lead through. `indelible.Space` has pointers as values of Python.
+/// Objects connected by far pointers. `indelible.Space` has pointers as Python values.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct Space {
     handle: Handle<indelible::Space>,
-    /// Of its objects: its end waits for their tables.
+    /// Pools of its objects: its end waits for their tables.
     pools: Mutex<Vec<indelible::Pool>>,
 }
 
-/// The ID that "id:" and 32 hexadecimal digits stand for.
+/// The ID of "id:" and 32 hexadecimal digits.
 fn id(text: &str) -> PyResult<[u8; 16]> {
     let digits = text.strip_prefix("id:").filter(|digits| digits.len() == 32);
     let number = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok());
@@ -57,7 +57,7 @@ impl Space {
         Ok(Space { handle: Handle::new("the space".to_owned(), space), pools: Mutex::new(pools) })
     }
 
-    /// Looks for objects in a pool, too, after those that were added before.
+    /// Adds a pool, in which objects are looked for after the earlier ones.
     fn add(&self, pool: &Bound<'_, Pool>) -> PyResult<()> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
         self.handle.with(py, "add a pool to", |space| {
@@ -67,8 +67,7 @@ impl Space {
         })
     }
 
-    /// Attaches an object for storing, whose heap is made if nothing was ever stored there; returns
-    /// its ID.
+    /// Attaches an object for storing; makes a heap in a blank one; returns its ID.
     fn attach(&self, pool: &Bound<'_, Pool>, name: &str) -> PyResult<String> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "attach")?);
         let id = self.handle.with(py, "attach in", |space| {
@@ -79,21 +78,20 @@ impl Space {
         Ok(named(id))
     }
 
-    /// Attaches the object with an ID for reading, unless it is in the space: that of any of its
-    /// pools. Objects that pointers lead to are attached so by themselves.
+    /// Attaches the object with this ID, of any of its pools, for reading, unless it is attached.
+    /// Targets of pointers are attached automatically.
     fn attach_read(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "attach in", |space| space.attach_read(&home))
     }
 
-    /// Attaches for storing an object that was attached for reading: no other process may have it
-    /// then.
+    /// Attaches for storing an object that was attached for reading: no other process may have it.
     fn upgrade(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "attach in", |space| space.upgrade(&home))
     }
 
-    /// Detaches an object; its stores since its last psync are forgotten.
+    /// Detaches an object; unpsynced stores are lost.
     fn remove(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "remove an object of", |space| {
@@ -102,21 +100,21 @@ impl Space {
         })
     }
 
-    /// IDs of the objects that are attached, in the order in which they came.
+    /// IDs of the attached objects, in the order of their attaching.
     #[getter]
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let ids = self.handle.with(py, "inspect", |space| Ok(space.objects()))?;
         Ok(ids.into_iter().map(named).collect())
     }
 
-    /// Follows pointers from one object to another with the rights that security contexts of a pool
-    /// allow; without any, with the rights that their entries ask for.
+    /// Limits pointers between objects to the rights that security contexts of a pool allow;
+    /// without any, entries get the rights they ask for.
     fn set_contexts(&self, pool: &Bound<'_, Pool>, contexts: Vec<String>) -> PyResult<()> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
         self.handle.with(py, "set the security contexts of", |space| space.set_contexts(&pool, &contexts))
     }
 
-    /// Looks up again what every entry names, when it is next used.
+    /// Looks up again what every entry names, at its next use.
     fn resolve_again(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, FOLLOW, |space| {
             space.resolve_again();
@@ -139,7 +137,7 @@ impl Space {
 
     fn _create(&self, py: Python<'_>, home: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let (home, data) = (id(home)?, message(data)?);
-        // Aligned for values of any type: a block begins at 16 bytes.
+        // Aligned for any type: a block begins at a multiple of 16.
         let bytes = data.as_bytes();
         self.handle.with(py, "store to an object of", |space| Ok(space.create_slice(&home, bytes)?.word()))
     }
@@ -202,8 +200,8 @@ impl Space {
         })
     }
 
-    /// Makes the stores to an object durable, as one step, with the entries that its pointers need.
-    /// Without one, those to all objects: those of one pool as one step, the pools one after the
+    /// Makes the stores to an object durable, as one step, with the entries that its pointers need;
+    /// by default those to all objects: those of one pool as one step, the pools one after the
     /// other: psync the targets of pointers first.
     #[pyo3(signature = (home = None))]
     fn psync(&self, py: Python<'_>, home: Option<&str>) -> PyResult<()> {
@@ -220,7 +218,7 @@ impl Space {
         self.handle.is_closed()
     }
 
-    /// Detaches all of its objects; stores that were not psynced are forgotten.
+    /// Detaches all objects; unpsynced stores are lost.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let pools = self.pools().clone();
         let table = || pools.iter().try_for_each(crate::pool_calls::look);

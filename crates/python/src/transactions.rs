@@ -1,5 +1,5 @@
-//! Transactions by address, and the loop that runs a function as one: a signal handler of Python
-//! runs before a transaction, in its function, or after it, and never between two steps of it.
+//! Transactions by address, and the loop that runs a function as one: a signal handler runs before
+//! a transaction, in its function, or after it, never between two of its steps.
 
 use crate::error::{exception, over};
 use crate::options::choice;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Does something that waits, without the GIL.
+/// Waits without the GIL.
 fn waits<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
     py.detach(work).map_err(|error| exception(py, &error))
 }
@@ -36,7 +36,7 @@ pub(crate) fn _set_durability(
     pool.get().with(py, "change", |pool| pool.set_class(name, key.unwrap_or_default(), class))
 }
 
-/// Creates an object to which transactions alone store; `ecc`: its words have check words.
+/// Creates an object that only transactions change; `ecc`: its words have check words.
 #[pyfunction]
 pub(crate) fn _create_transactional(
     py: Python<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn _create_transactional(
     pool.get().with(py, "create", |pool| pool.create_with(name, &options))
 }
 
-/// Words that were read and repaired, and the offsets of those that are lost.
+/// The number of repaired words, and the offsets of lost ones.
 #[pyfunction]
 pub(crate) fn _scrub(
     py: Python<'_>,
@@ -76,10 +76,9 @@ pub(crate) fn _set_readable_outside(
     pool.get().with(py, "change", |pool| pool.set_readable_outside(name, key.unwrap_or_default(), readable))
 }
 
-/// An object attached for transactions. Code outside of transactions must not touch its memory.
+/// An object attached for transactions; other code must not touch its memory.
 ///
-/// Dropping it detaches the object: an exception between its attach and the first use leaves
-/// nothing attached.
+/// Dropping it detaches the object, also if an exception comes before the first use.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct TxAttachment {
     /// 0 once it is closed.
@@ -111,17 +110,15 @@ impl TxAttachment {
         Some(self.address.load(Ordering::Acquire)).filter(|&address| address != 0)
     }
 
-    /// Detaches, the first time. `InTransaction` leaves it open; after any other error it is
-    /// closed.
+    /// Detaches, once. `InTransaction` leaves it open; after any other error it is closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let table = self.pool.get().table();
-        // In a transaction that is an error, which needs no table.
+        // In a transaction this is an error, which needs no table.
         let ready = |_: &mut ()| if running::is_open() { Ok(()) } else { table() };
         let ended = patience::once_ready(py, &Mutex::new(()), ready, |_| self.detach())?;
         ended.map_err(|error| exception(py, &error))
     }
 
-    /// The address.
     fn __enter__(&self) -> Option<usize> {
         self.address()
     }
@@ -153,14 +150,13 @@ impl TxAttachment {
 
 impl Drop for TxAttachment {
     fn drop(&mut self) {
-        // In a fork of the process, or within a transaction, it stays attached as long as the
-        // process lives.
+        // In a fork, or within a transaction, it stays attached until the process ends.
         let detached = Python::try_attach(|py| py.detach(|| self.detach()));
         drop(detached);
     }
 }
 
-/// A transaction that runs. `_run_transaction` owns its end: no Python code runs between the native
+/// A running transaction. `_run_transaction` owns its end: no Python code runs between the native
 /// step and this state.
 #[pyclass(frozen, subclass, module = "indelible")]
 pub(crate) struct Transaction {
@@ -183,9 +179,8 @@ impl Transaction {
         running::alone().map_err(|error| exception(py, &error))
     }
 
-    /// Calls a function once the transaction has committed, in the order of these calls. A run that
-    /// does not commit forgets it. Errors of such functions are raised together, as `AfterCommit`,
-    /// when all of them have run.
+    /// Calls a function after the commit, in the order of these calls; a run that does not commit
+    /// forgets it. Errors of such functions are raised together, as `AfterCommit`.
     fn on_commit(&self, py: Python<'_>, action: Py<PyAny>) -> PyResult<()> {
         self._runs(py)?;
         lock(&self.commit).push(action);
@@ -199,15 +194,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Closed, unless its function runs.
+    /// An error unless its function runs.
     fn _runs(&self, py: Python<'_>) -> PyResult<()> {
         if self.over.load(Ordering::Acquire) { Err(over(py)) } else { Ok(()) }
     }
 }
 
 impl Transaction {
-    /// After a run that did not commit: calls the functions for that, all of them; the first error
-    /// is returned.
+    /// After an abort: calls all its functions; returns the first error.
     fn undone(&self, py: Python<'_>) -> PyResult<()> {
         lock(&self.commit).clear();
         let mut result = Ok(());
@@ -217,7 +211,7 @@ impl Transaction {
         }
     }
 
-    /// After the commit: calls the functions for that, all of them.
+    /// After the commit: calls all its functions.
     fn committed(&self, py: Python<'_>) -> PyResult<()> {
         lock(&self.abort).clear();
         let actions = std::mem::take(&mut *lock(&self.commit));
@@ -234,7 +228,7 @@ fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Aborts the thread's transaction when dropped, unless it committed.
+/// Aborts the thread's transaction on drop, unless it committed.
 struct Begun<'py> {
     py: Python<'py>,
     committed: bool,
@@ -286,7 +280,7 @@ fn until_committed(
     let py = begun.py;
     loop {
         match body.call1((tx,)) {
-            // An attribute that is not there costs an exception.
+            // A missing attribute costs an exception.
             Ok(value) if !value.is_none() && value.hasattr("__await__")? => {
                 if value.hasattr("close")? {
                     value.call_method0("close")?;
@@ -301,8 +295,8 @@ fn until_committed(
                     return Ok(value.unbind());
                 }
             }
-            // After a conflict the exception may come from data of two moments, and is dropped. An
-            // interrupt does not.
+            // After a conflict the exception may come from data of two moments, and is dropped; an
+            // interrupt is not.
             Err(error) if !error.is_instance_of::<PyException>(py) || !running::is_conflicted() => {
                 return Err(error);
             }
@@ -313,7 +307,6 @@ fn until_committed(
     }
 }
 
-/// Whether this thread is in a transaction.
 #[pyfunction]
 pub(crate) fn _in_transaction() -> bool {
     running::is_open()

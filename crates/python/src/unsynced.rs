@@ -1,5 +1,4 @@
-//! Changes that wait for a psync: a program that loses them is warned, with the line at which it
-//! opened the object.
+//! Warns programs that lose unpsynced changes, with the line that opened the object.
 
 use crate::kept::{Dropped, Kept};
 use crate::process;
@@ -18,23 +17,21 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
         .map(|module| module.bind(py))
 }
 
-/// The line of the program that opened something: file and number.
 #[derive(Clone, Default)]
 pub(crate) struct Opened(Option<(String, u32)>);
 
 impl Opened {
-    /// The line that runs now.
     pub(crate) fn here(py: Python<'_>) -> Opened {
         let line = || module(py)?.getattr(intern!(py, "line"))?.call0()?.extract();
         Opened(line().unwrap_or_default())
     }
 }
 
-/// Says that the changes of something are lost.
+/// Warns that changes are lost.
 pub(crate) fn warn(py: Python<'_>, what: &str, opened: &Opened) -> PyResult<()> {
     let warn = module(py)?.getattr(intern!(py, "warn"))?;
     match warn.call1((what, opened.0.clone())) {
-        // At the end of the interpreter its modules are gone.
+        // At the interpreter's end its modules are gone.
         Err(error) if !error.is_instance_of::<pyo3::exceptions::PyWarning>(py) => {
             let text = CString::new(
                 format!("changes of {what} were not psynced: they are lost").replace('\0', "\\0"),
@@ -45,8 +42,8 @@ pub(crate) fn warn(py: Python<'_>, what: &str, opened: &Opened) -> PyResult<()> 
     }
 }
 
-/// As [`warn`], where no exception can be raised: one that is under way stays. Without an
-/// interpreter it does nothing.
+/// As [`warn`], where no exception can be raised: a pending one stays. Does nothing without an
+/// interpreter.
 pub(crate) fn warn_at_drop(what: &str, opened: &Opened) {
     Python::try_attach(|py| {
         let pending = PyErr::take(py);
@@ -57,7 +54,7 @@ pub(crate) fn warn_at_drop(what: &str, opened: &Opened) {
     });
 }
 
-/// Whether there are any; dropping it with some warns, in the process that made it.
+/// Whether there are changes; a drop with some warns, in the process that made it.
 pub(crate) struct Unsynced {
     some: AtomicBool,
     what: String,
@@ -67,7 +64,7 @@ pub(crate) struct Unsynced {
 }
 
 impl Unsynced {
-    /// State of a thing that is opened now; the block of its pool may keep its changes.
+    /// For a thing just opened; its pool's block may keep its changes.
     pub(crate) fn new(py: Python<'_>, what: &str, kept: &Arc<Kept>) -> Self {
         Unsynced {
             some: AtomicBool::new(false),
@@ -82,12 +79,12 @@ impl Unsynced {
         self.some.store(some, Ordering::Relaxed);
     }
 
-    /// They are lost now, if there are any.
+    /// Warns if there are changes.
     pub(crate) fn lost(&self, py: Python<'_>) -> PyResult<()> {
         if self.some.swap(false, Ordering::Relaxed) { warn(py, &self.what, &self.opened) } else { Ok(()) }
     }
 
-    /// The last reference is gone: with changes, the pool's block keeps the result of `open`.
+    /// Drops the last reference: the pool's block keeps the result of `open` if there are changes.
     pub(crate) fn dropped<T: Dropped + 'static>(&mut self, open: impl FnOnce() -> Option<T>) {
         if !*self.some.get_mut() || self.process != process::generation() {
             return;

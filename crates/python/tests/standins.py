@@ -129,7 +129,7 @@ class Array:
 
 
 class Key(Array):
-    """Of a generator of random numbers: its bytes are no array."""
+    """The type of a random generator: its bytes are no array."""
 
     dtype = "key<fry>"  # type: ignore[assignment]
 

@@ -111,7 +111,7 @@ REFUSED = (TypeError, ValueError, BufferError, indelible.Error)
 
 
 def allowed(call: Callable[[], object]) -> object:
-    """Its result, or None: it is refused."""
+    """The result, or None if the use is refused."""
     try:
         return call()
     except REFUSED as error:
@@ -133,7 +133,7 @@ def child(name: str, path: str) -> None:
         lambda: copy.deepcopy({"a": [made]}),
     ]
     for each in copies:
-        # A copy that goes takes nothing of the original with it.
+        # The end of a copy leaves the original as it is.
         copied = allowed(each)
         del copied
         gc.collect()

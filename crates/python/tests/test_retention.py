@@ -243,7 +243,7 @@ def kill() -> None:
 @pytest.mark.parametrize("when", ["within", "behind", "psynced"])
 def test_killed_at_any_point_the_record_is_old_or_new(open_pool: Open, path: Path, model: str, when: str) -> None:
     if (model, when) == ("extend", "within"):
-        # Nothing of the program's runs there.
+        # No code of the program runs there.
         return
     with open_pool(16 * MIB) as pool:
         one = made(pool)

@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int, c_void};
 #[repr(C)]
 pub(crate) struct Vfs {
     pub(crate) version: c_int,
-    /// Bytes of a file's struct.
     pub(crate) file_size: c_int,
     pub(crate) longest_path: c_int,
     pub(crate) next: *mut Vfs,
@@ -54,20 +53,13 @@ pub(crate) struct IoMethods {
     pub(crate) unfetch: unsafe extern "C" fn(*mut c_void, i64, *mut c_void) -> c_int,
 }
 
-/// `sqlite3_vfs_find`.
 pub(crate) type Find = unsafe extern "C" fn(*const c_char) -> *mut Vfs;
-/// `sqlite3_vfs_register`.
 pub(crate) type Register = unsafe extern "C" fn(*mut Vfs, c_int) -> c_int;
-/// `sqlite3_uri_parameter`.
 pub(crate) type UriParameter = unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char;
-/// `sqlite3_log`.
 pub(crate) type Log = unsafe extern "C" fn(c_int, *const c_char, ...);
-/// `sqlite3_auto_extension`, and its argument.
 pub(crate) type AutoExtension = unsafe extern "C" fn(Option<Opened>) -> c_int;
 pub(crate) type Opened = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
-/// `sqlite3_file_control`.
 pub(crate) type FileControl = unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *mut c_void) -> c_int;
-/// `sqlite3_exec`.
 pub(crate) type Exec =
     unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int;
 
@@ -127,7 +119,6 @@ pub(crate) mod place {
     pub(crate) const AUTO_EXTENSION: usize = 192;
 }
 
-/// Flags of `xOpen`.
 pub(crate) mod open {
     pub(crate) const READ_ONLY: i32 = 0x1;
     pub(crate) const READ_WRITE: i32 = 0x2;
@@ -138,7 +129,6 @@ pub(crate) mod open {
     pub(crate) const WAL: i32 = 0x80000;
 }
 
-/// Operations of `xFileControl`.
 pub(crate) mod control {
     pub(crate) const LOCK_STATE: i32 = 1;
     pub(crate) const SIZE_HINT: i32 = 5;

@@ -50,7 +50,6 @@ impl Connection {
         self.level
     }
 
-    /// It is a file of this connection of SQLite.
     pub(crate) fn belong_to(&self, owner: usize) {
         together::join(self.id, owner, &self.database);
     }
@@ -60,8 +59,8 @@ impl Connection {
         together::announce(self.id, &self.database, journal)
     }
 
-    /// Sets the limit of pages that SQLite reads where they lie, unless it is negative, or SQLite
-    /// has some of them; returns the one before.
+    /// Sets the limit of pages that SQLite reads in place, unless it is negative, or SQLite has
+    /// some of them; returns the former limit.
     pub(crate) fn set_mapped(&mut self, limit: i64) -> i64 {
         let before = self.mapped;
         if limit >= 0 && lock(&self.view).lent == 0 {
@@ -183,7 +182,8 @@ impl Connection {
         }
     }
 
-    /// Copies bytes of the file; zeros stand behind its end. Returns whether it has all of them.
+    /// Copies bytes of the file, with zeros behind its end. Returns whether the file has all of
+    /// them.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
         let mut view = lock(&self.view);
         self.look(&mut view);
@@ -239,7 +239,7 @@ impl Connection {
         together::commit(self.id, &self.database, self.by_ticket)
     }
 
-    /// Has commits return before they are durable, or no longer; without a word it only tells.
+    /// Switches commits by ticket on or off; without a word only tells.
     pub(crate) fn commit_by_ticket(&mut self, set: Option<bool>) -> bool {
         self.by_ticket = set.unwrap_or(self.by_ticket);
         self.by_ticket

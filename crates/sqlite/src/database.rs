@@ -121,7 +121,7 @@ impl Database {
         self.pool.id() == other.pool.id()
     }
 
-    /// Is notified when what was owed became durable, or did not.
+    /// Notified once debts became durable, or failed to.
     pub(crate) fn paid(&self) -> Arc<Condvar> {
         self.paid.clone()
     }
@@ -190,8 +190,8 @@ impl Database {
         }
     }
 
-    /// A snapshot of the newest psync, in the place of the one that the view has. For want of room
-    /// a connection that only `reads` gets the object, if no writer has it.
+    /// Replaces the view's snapshot by the newest psync. Without room, a connection that only
+    /// `reads` gets the object, if no writer has it.
     pub(crate) fn show(&self, view: &mut View, reads: bool) -> Result<()> {
         let keeps_writers_out = std::mem::take(&mut view.keeps_writers_out);
         let kept = view.snapshot.take().filter(|_| !self.read_only && !keeps_writers_out);
@@ -220,8 +220,8 @@ impl Database {
         Ok(())
     }
 
-    /// Waits for threads that have a closed database for a moment, to pay or to hand its object
-    /// over: the process's end would cut them off before the lease's memory is given back.
+    /// Waits for threads that briefly hold a closed database, to pay or to hand its object over:
+    /// the process's end would cut them off before the lease's memory is given back.
     pub(crate) fn wait_alone(self: &Arc<Self>) {
         let begin = Instant::now();
         while Arc::strong_count(self) > 1 && self.lock().open == 0 && begin.elapsed() < PATIENCE {
@@ -229,7 +229,7 @@ impl Database {
         }
     }
 
-    /// Has a connection that reads the object's memory read a snapshot of the same psync.
+    /// Moves a connection from the object's memory to a snapshot of the same psync.
     fn convert(&self, id: u64, view: &SharedView) -> Result<()> {
         let mut view = lock(view);
         if view.source == Source::Object {
@@ -247,7 +247,7 @@ impl Database {
         Ok(())
     }
 
-    /// Has every connection but `writer` leave the object's memory. The state is barred.
+    /// Moves every connection but `writer` off the object's memory. The state is barred.
     pub(crate) fn convert_all(&self, writer: Option<u64>) -> Result<()> {
         let readers = self.lock().direct.clone();
         readers

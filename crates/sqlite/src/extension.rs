@@ -23,8 +23,8 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Registers the VFS `pmo` with the SQLite that these functions are of, once a process; connections
-/// that are opened on it later have its SQL functions. `V` is `sqlite3_vfs`, and `E` the entry
+/// Registers the VFS `pmo` with the SQLite of these functions, once a process; connections that are
+/// opened on it later have its SQL functions. `V` is `sqlite3_vfs`, and `E` the entry
 /// point of an extension, as the program's bindings declare them.
 ///
 /// # Errors
@@ -74,8 +74,7 @@ unsafe fn install(functions: Functions, auto_extension: AutoExtension) -> c_int 
     }
 }
 
-/// The same with the functions at these places of a table, and connections get [`PRAGMAS`] by the
-/// last one.
+/// As [`install`], with functions from a table; the last one gives connections [`PRAGMAS`].
 ///
 /// # Safety
 /// The table has `sqlite3_vfs_find`, `sqlite3_vfs_register`, `sqlite3_uri_parameter`,
@@ -105,7 +104,7 @@ const FUNCTION: c_int = 1 | 0x8_0000;
 /// A journal in memory is SQLite's own then; pages are read where they lie.
 const PRAGMAS: &CStr = c"PRAGMA journal_mode=MEMORY; PRAGMA mmap_size=1099511627776";
 
-/// On the VFS, a connection gets functions of SQL, and the VFS's defaults where SQLite loaded the
+/// Gives a connection on the VFS its SQL functions, and the VFS's defaults if SQLite loaded the
 /// extension.
 unsafe extern "C" fn opened(database: *mut c_void, _: *mut *mut c_char, api: *const c_void) -> c_int {
     if api.is_null() {

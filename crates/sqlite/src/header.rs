@@ -74,7 +74,7 @@ fn too_small(name: &str) -> Failure {
     Failure::new(code::NOTADB, format!("object {name:?} is too small for a database"))
 }
 
-/// Copies bytes of the file at `offset`; zeros stand behind its end. Returns whether the file has
+/// Copies bytes of the file at `offset`, with zeros behind its end. Returns whether the file has
 /// all of them.
 pub(crate) fn copy(object: &[u8], length: u64, offset: u64, buffer: &mut [u8]) -> bool {
     let there = length.saturating_sub(offset).min(buffer.len() as u64) as usize;

@@ -23,7 +23,7 @@ unsafe impl Sync for Host {}
 
 pub(crate) static HOST: OnceLock<Host> = OnceLock::new();
 
-/// A number that differs between a process and those that it forks.
+/// A number that differs between a process and its forks.
 pub(crate) fn process() -> usize {
     static OWN: PerProcess<u8> = PerProcess::new();
     ptr::from_ref(OWN.get()).addr()
@@ -121,7 +121,7 @@ mod tests {
             .is_err_and(|error| error.sqlite_error().is_some_and(|error| error.extended_code == code))
     }
 
-    /// Forks a child, which ends with whether `work` was as it should be.
+    /// Runs `work` in a forked child; returns its result.
     fn is_so_in_a_child(work: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child uses what this thread alone uses, and ends.
         match unsafe { libc::fork() } {

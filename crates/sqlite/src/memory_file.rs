@@ -30,7 +30,7 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Copies bytes at `offset`; zeros stand behind the end. Returns whether the file has all of
+    /// Copies bytes at `offset`, with zeros behind the end. Returns whether the file has all of
     /// them.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let from = self.bytes.len().min(offset as usize);

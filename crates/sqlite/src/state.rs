@@ -19,7 +19,6 @@ const STEP: (u64, u64) = (256 << 10, 64 << 20);
 
 #[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Source {
-    /// It has no lock.
     #[default]
     Nothing,
     Object,
@@ -31,8 +30,7 @@ pub(crate) struct View {
     pub(crate) source: Source,
     /// Kept from one transaction to the next.
     pub(crate) snapshot: Option<ReadObject>,
-    /// Whether that is the object itself, for want of room: writers are kept out until it is
-    /// dropped.
+    /// Whether the snapshot is the object itself, for want of room: it keeps writers out.
     pub(crate) keeps_writers_out: bool,
     pub(crate) commits: u64,
     /// Pages of the object's memory that SQLite has pointers to.
@@ -45,7 +43,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// SQLite has written all of a transaction. Its psync waits for something.
+/// Why a written transaction is not psynced yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Syncs of the other databases of the pool that the transaction changes.
@@ -54,13 +52,13 @@ pub(crate) enum Wait {
     Journal,
 }
 
-/// The writer's transaction was psynced, and SQLite has not committed it yet.
+/// A psynced transaction that SQLite has not committed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Synced {
     Alone,
     /// As one step with other databases.
     Together,
-    /// SQLite has committed another database of the step: this one cannot be undone any more.
+    /// SQLite has committed another database of the step: this one cannot be undone.
     Bound,
 }
 
@@ -69,11 +67,10 @@ pub(crate) struct State {
     object: Option<Object>,
     /// The pool, if it gets longer where it has no room.
     grows: Option<Pool>,
-    /// Whether the writer's transaction has stores that are not committed.
     dirty: bool,
-    /// Whether the object has commits that are not durable: tickets stand for them.
+    /// Whether commits by ticket are not durable yet.
     owed: bool,
-    /// Pages as they were before the transaction, as long as a revert would undo what is owed, too.
+    /// Pages before the transaction, while a revert would also undo commits by ticket.
     undo: Undo,
     /// The newest commit, and the newest durable one, by their numbers in the header.
     pub(crate) committed: u64,
@@ -83,10 +80,9 @@ pub(crate) struct State {
     /// Set from the writer's last store of a transaction to its psync.
     pub(crate) wait: Option<Wait>,
     pub(crate) synced: Option<Synced>,
-    /// Whether the writer has unlocked it, and stays until the undoing of its transaction is
-    /// durable.
+    /// Whether the writer has unlocked it, and stays until its undoing is durable.
     pub(crate) leaving: bool,
-    /// Whether connections that begin to read may not read the object's memory.
+    /// Whether new readers may not read the object's memory.
     pub(crate) barred: bool,
     pub(crate) direct: Vec<(u64, SharedView)>,
     pub(crate) open: usize,
@@ -101,7 +97,7 @@ pub(crate) struct State {
     failed: bool,
 }
 
-/// Does the work; while the pool has no room, makes it twice as long and does it again.
+/// Does the work; while the pool has no room, doubles it and tries again.
 pub(crate) fn with_room<T>(
     pool: Option<&Pool>,
     mut work: impl FnMut() -> indelible::Result<T>,
@@ -145,7 +141,7 @@ impl State {
         Ok(())
     }
 
-    /// Refuses to commit what is not the writer's, under its EXCLUSIVE lock.
+    /// Refuses another connection's commit, under its EXCLUSIVE lock.
     pub(crate) fn check_writer(&self, id: u64) -> Result<()> {
         if self.writer != Some(id) || !self.barred {
             return Err(Failure::new(code::MISUSE, "a connection synced without its EXCLUSIVE lock"));
@@ -179,7 +175,7 @@ impl State {
         Ok(self.header()?.length)
     }
 
-    /// Gives the object room for a file of `length` bytes, and some more if that is to be had.
+    /// Gives the object room for a file of `length` bytes, if possible with some to spare.
     pub(crate) fn reserve(&mut self, length: u64) -> Result<()> {
         let (needed, len) = (START as u64 + length, self.object()?.len() as u64);
         if needed <= len {
@@ -261,7 +257,7 @@ impl State {
         }
     }
 
-    /// Whether the object is as a transaction left it, and that is not durable.
+    /// Whether a committed state of the object is not durable.
     pub(crate) fn is_payable(&self) -> bool {
         self.owed && !self.dirty && !self.failed
     }
@@ -277,8 +273,7 @@ impl State {
         Ok(())
     }
 
-    /// Commits the writer's stores without making them durable. Returns whether nothing was owed
-    /// before.
+    /// Commits the writer's stores by ticket. Returns whether nothing was owed before.
     pub(crate) fn owe(&mut self) -> Result<bool> {
         if !self.dirty {
             return Ok(false);
@@ -289,7 +284,7 @@ impl State {
         Ok(!std::mem::replace(&mut self.owed, true))
     }
 
-    /// Makes the writers' stores, and owed ones, durable as one step.
+    /// Makes the writers' stores, and commits by ticket, durable as one step.
     pub(crate) fn sync(states: &mut [&mut State]) -> Result<()> {
         let pool = states.iter().find_map(|state| state.grows.clone());
         let mut objects = Vec::with_capacity(states.len());

@@ -1,5 +1,5 @@
-//! Commits that return before they are durable, and the thread that makes them so: one psync of all
-//! owing databases of a pool.
+//! Commits by ticket, which return before they are durable, and the thread that makes them durable:
+//! one psync of all owing databases of a pool.
 //!
 //! Lock order: databases' states by address. `QUEUE` alone.
 
@@ -18,7 +18,6 @@ const DELAY: Duration = Duration::from_millis(10);
 pub(crate) struct Queue {
     owing: Vec<Weak<Database>>,
     urgent: bool,
-    /// Whether the thread that pays was started.
     started: bool,
 }
 
@@ -34,8 +33,8 @@ impl Queue {
 /// The queue, and the condition that it has work. A forked child owes nothing of its parent's.
 pub(crate) static QUEUE: PerProcess<(Mutex<Queue>, Condvar)> = PerProcess::new();
 
-/// Commits the stores of the connection `id`; they become durable soon, and before any later
-/// commit.
+/// Commits the stores of the connection `id` by ticket: they become durable soon, and before any
+/// later commit.
 pub(crate) fn owe(id: u64, database: &Arc<Database>) -> Result<()> {
     let first = {
         let mut state = database.lock();
@@ -85,8 +84,8 @@ fn work() {
     }
 }
 
-/// Pays what these databases owe, one psync for each pool. Returns those in the midst of a
-/// transaction.
+/// Makes these databases' commits durable, by one psync for each pool. Returns databases in the
+/// midst of a transaction.
 fn pay(mut owing: Vec<Arc<Database>>) -> Vec<Weak<Database>> {
     let mut later = Vec::new();
     while let Some(first) = owing.first().cloned() {

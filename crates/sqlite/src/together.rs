@@ -59,8 +59,8 @@ pub(crate) fn leave(id: u64) {
     lock(PARTS.get()).retain(|part| part.id != id);
 }
 
-/// SQLite has written all of the file's transaction, which may have a super-journal. It syncs the
-/// file next, unless `synchronous=OFF`.
+/// Notes that SQLite has written the file's transaction, which may have a super-journal. It syncs
+/// the file next, unless `synchronous=OFF`.
 pub(crate) fn announce(id: u64, database: &Arc<Database>, journal: Option<&[u8]>) -> Result<()> {
     // One of another VFS is deleted without a call to this one.
     let mut journals = lock(SUPER_JOURNALS.get());
@@ -85,7 +85,6 @@ struct Other {
     later: bool,
 }
 
-/// The other files in this pool that the file's connection of SQLite writes.
 fn others(id: u64, database: &Database) -> Vec<Other> {
     let parts: Vec<(bool, Part)> = {
         let parts = lock(PARTS.get());
@@ -105,8 +104,8 @@ fn others(id: u64, database: &Database) -> Vec<Other> {
     parts.into_iter().filter_map(writes).collect()
 }
 
-/// SQLite syncs the file: makes its transaction durable, unless that waits for another file's, or
-/// by `ticket` for later.
+/// Syncs the file: makes its transaction durable, unless that waits for another file's, or by
+/// `ticket` for later.
 pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
     {
         let mut state = database.lock();
@@ -125,7 +124,7 @@ pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()
     finish(group, ticket)
 }
 
-/// SQLite has committed the file's transaction: makes durable the stores that still wait.
+/// Ends the file's committed transaction: makes waiting stores durable.
 pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
     let mut synced = database.lock().synced;
     if database.lock().is_unsynced(id) {
@@ -169,8 +168,8 @@ fn undo(id: u64, database: &Arc<Database>) -> Result<()> {
     psync(group)
 }
 
-/// SQLite unlocks the file. Returns whether its writer stays, as its undoing waits for the pool's
-/// other files. If it was synced and cannot be undone, all of them are refused.
+/// Unlocks the file. Returns whether its writer stays, as its undoing waits for the pool's other
+/// files. If its synced transaction cannot be undone, all of them are refused.
 pub(crate) fn unlock(id: u64, database: &Arc<Database>) -> bool {
     let (stored, undone) = {
         let state = database.lock();
@@ -200,8 +199,8 @@ fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
     }
 }
 
-/// SQLite deletes a super-journal, after a rollback too. If that `commits`, makes durable the
-/// stores that wait for it, one step for each pool.
+/// Deletes a super-journal, also after a rollback. If that `commits`, makes the stores that wait
+/// for it durable, one step for each pool.
 pub(crate) fn delete(journal: &[u8], commits: bool) -> Result<()> {
     let files = lock(SUPER_JOURNALS.get()).get_mut(journal).map(std::mem::take).unwrap_or_default();
     let mut waiting: Vec<(u64, Arc<Database>)> = Vec::new();

@@ -24,7 +24,6 @@ fn psyncs(pool: &Pool) -> u64 {
 fn a_transaction_over_databases_of_a_pool_is_all_or_nothing_wherever_the_power_is_cut() {
     for mode in ["memory", "delete", "persist"] {
         let medium = SimMedium::new(4 << 20, SimConfig::default());
-        // Super-journals are files there.
         let (_dir, path) = place();
         let path = path.as_path();
         let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
@@ -85,7 +84,6 @@ fn databases_that_are_not_changed_and_plain_files_do_not_keep_a_commit_back() {
             .execute_batch("CREATE TABLE IF NOT EXISTS c.n(v); DELETE FROM c.n; INSERT INTO c.n VALUES (0)")
             .unwrap();
         let pool = Pool::open(&path).unwrap();
-        // All have locks, one is changed.
         let before = psyncs(&pool);
         connection.execute_batch("BEGIN IMMEDIATE; UPDATE main.n SET v = v + 1; COMMIT").unwrap();
         assert_eq!(psyncs(&pool), before + 1, "{mode}");
@@ -247,7 +245,6 @@ const SETTINGS: [[&str; 2]; 6] = [
 fn a_failed_commit_is_undone_in_all_databases_of_a_pool_as_one_step() {
     for settings in SETTINGS {
         let medium = SimMedium::new(4 << 20, SimConfig::default());
-        // Super-journals are files there.
         let (dir, path) = place();
         let (path, other) = (path.as_path(), dir.path().join("other.pmo"));
         let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();

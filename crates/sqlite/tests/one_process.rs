@@ -156,7 +156,6 @@ fn the_page_size_is_known_before_the_first_statement() {
     let connection = open(&path, "main.db");
     connection.execute_batch("PRAGMA page_size=512; CREATE TABLE t(x)").unwrap();
     for _ in 0..2 {
-        // While the first connection is open, and alone.
         let another = try_open(&path, "main.db", "").unwrap();
         assert_eq!(number(&another, "PRAGMA page_size"), 512);
     }

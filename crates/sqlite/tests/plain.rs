@@ -32,7 +32,6 @@ fn s2_26_a_database_is_exported_beside_its_writer_and_imported() {
     let imported = open(&path, "copy.db");
     imported.execute_batch("INSERT INTO t VALUES (2)").unwrap();
     assert_eq!((number(&imported, "SELECT count(*) FROM t"), integrity(&imported).as_str()), (3, "ok"));
-    // A database that does not fit leaves nothing.
     let small = Pool::format(dir.path().join("small.pmo"), 4 << 20).unwrap();
     let large = Connection::open(dir.path().join("large.db")).unwrap();
     large.execute_batch("CREATE TABLE t(b); INSERT INTO t VALUES (zeroblob(6000000))").unwrap();

@@ -18,13 +18,11 @@ extern "C" fn log(_: *mut c_void, code: c_int, text: *const c_char) {
     LOG.lock().unwrap().push((code, text));
 }
 
-/// Whether SQLite's log has an entry with this code and all of these words.
 pub fn said(code: i32, words: &[&str]) -> bool {
     let log = LOG.lock().unwrap();
     log.iter().any(|(of, text)| *of == code && words.iter().all(|word| text.contains(word)))
 }
 
-/// Registers the VFS with the SQLite of this program.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -47,14 +45,12 @@ pub fn register() {
     });
 }
 
-/// A folder, and the path of a pool in it.
 pub fn place() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.pmo");
     (dir, path)
 }
 
-/// URI of a database.
 pub fn uri(path: &Path, object: &str, more: &str) -> String {
     format!("file:{}?vfs=pmo&object={object}{more}", path.display())
 }
@@ -71,7 +67,6 @@ pub fn open(path: &Path, object: &str) -> Connection {
     connection
 }
 
-/// Opens a database for reading.
 pub fn open_read_only(path: &Path, object: &str) -> rusqlite::Result<Connection> {
     register();
     Connection::open_with_flags(
@@ -80,7 +75,6 @@ pub fn open_read_only(path: &Path, object: &str) -> rusqlite::Result<Connection>
     )
 }
 
-/// Opens the database that a power cut left, and looks at it.
 pub fn reopened<T>(
     path: &Path,
     image: &CrashImage,
@@ -89,7 +83,6 @@ pub fn reopened<T>(
     opened(path, &image.medium(), look)
 }
 
-/// Opens the database in the pool on a medium, and looks at it.
 pub fn opened<T>(path: &Path, medium: &SimMedium, look: impl FnOnce(&Connection) -> T) -> Result<T, String> {
     let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false);
     let pool = pool.map_err(|error| error.to_string())?;
@@ -108,17 +101,14 @@ pub fn memory_of(pool: &Pool) -> usize {
     files.filter(|name| name.to_string_lossy().starts_with(&format!("indelible-{id:032x}-"))).count()
 }
 
-/// One number.
 pub fn number(connection: &Connection, query: &str) -> i64 {
     connection.query_row(query, [], |row| row.get(0)).unwrap()
 }
 
-/// SQLite's findings, `ok` if there are none.
 pub fn integrity(connection: &Connection) -> String {
     connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
 }
 
-/// SQLite's extended code of an error.
 #[track_caller]
 pub fn code<T: std::fmt::Debug>(result: rusqlite::Result<T>) -> i32 {
     result.expect_err("it fails").sqlite_error().expect("an error of SQLite's").extended_code
@@ -131,7 +121,6 @@ pub fn process(test: &str, folder: &Path) -> Command {
     command
 }
 
-/// The folder that a process was given.
 pub fn work() -> Option<PathBuf> {
     std::env::var_os("WORK").map(PathBuf::from)
 }

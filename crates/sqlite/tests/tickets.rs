@@ -76,7 +76,6 @@ fn a_rollback_keeps_the_commits_that_are_owed() {
         }
     }
     drop(connection);
-    // The last connection pays.
     let connection = open(&path, "main.db");
     assert_eq!((number(&connection, READ), number(&connection, "SELECT count(*) FROM t")), (60, 6));
     assert_eq!(integrity(&connection), "ok");

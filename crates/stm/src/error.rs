@@ -54,7 +54,6 @@ pub enum CommitError<R> {
 /// Why a transaction did not take place. `E` is the closure's error, `R` the sink's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error<E, R> {
-    /// The closure cancelled it.
     #[error("the transaction was cancelled, and nothing of it is left")]
     Cancelled(#[source] E),
     /// It did not begin.

@@ -102,7 +102,6 @@ impl WriteSet {
         None
     }
 
-    /// As before the transaction owned it.
     pub(crate) fn before(&self, newest: u32) -> Option<State> {
         let mut at = newest;
         while let Some(line) = self.lines.get(at as usize) {

@@ -1,6 +1,5 @@
 use std::process::Command;
 
-/// Returns a command of cargo without variables that would cause rebuilds.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -22,10 +22,8 @@ pub trait Hook: Send + Sync {
         under.check_writeback()
     }
 
-    /// Called before a lock is requested.
     fn locking(&self, _: LockKey) {}
 
-    /// Called after a lock was released.
     fn unlocked(&self, _: LockKey) {}
 }
 
@@ -36,7 +34,6 @@ pub struct Hooked<H> {
 }
 
 impl<H: Hook> Hooked<H> {
-    /// `under`, with `hook`.
     #[must_use]
     pub fn new(under: Arc<dyn Device>, hook: H) -> Arc<Hooked<H>> {
         Arc::new(Hooked { under, hook })

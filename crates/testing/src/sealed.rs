@@ -66,7 +66,6 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
         Some(Class::Transactional) => store.attach_transactional_writer(name, Key::default()),
         Some(Class::OnDemand) => {
             let mut writer = store.attach_on_demand_writer(name, Key::default(), store.memory_number()?)?;
-            // Its psyncs go to the pool alone.
             writer.forget_memory();
             Ok(writer)
         }

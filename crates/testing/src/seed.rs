@@ -10,7 +10,6 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    /// Makes a generator from the environment's seed, else from `default`.
     #[must_use]
     pub fn new(default: u64) -> Self {
         let seed = match std::env::var("INDELIBLE_SEED") {

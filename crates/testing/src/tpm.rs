@@ -8,7 +8,6 @@ pub struct EmulatedTpm {
 }
 
 impl EmulatedTpm {
-    /// Starts the TPM with its state in `state`. `None`: swtpm is not installed.
     #[must_use]
     pub fn start(state: &Path, what: &str) -> Option<EmulatedTpm> {
         let (socket, control) = (state.join("socket"), state.join("control"));

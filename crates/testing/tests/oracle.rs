@@ -72,7 +72,6 @@ fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool,
     Ok(promise.failures > 0)
 }
 
-/// A sample of `pmo-evidence crashes`.
 #[test]
 fn any_operation_of_any_call_may_fail_and_everybody_goes_on() {
     let mut wrong = Vec::new();

@@ -108,7 +108,6 @@ thread_local! {
     static OWNER: std::cell::OnceCell<Owner> = const { std::cell::OnceCell::new() };
 }
 
-/// The thread's state; null if it never ran a block.
 #[inline(always)]
 fn current() -> *mut Thread {
     std::ptr::with_exposed_provenance_mut(entry::current())

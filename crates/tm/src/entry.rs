@@ -113,7 +113,6 @@ impl Beginning {
     }
 }
 
-/// The thread's word: an address, or 0.
 #[inline(always)]
 pub(crate) fn current() -> usize {
     let word;

@@ -1,4 +1,5 @@
 //! Records of campaigns for docs/evidence.md.
+#![allow(missing_docs, reason = "not published: names tell")]
 #![forbid(unsafe_code)]
 
 use anyhow::{Context, Result};
@@ -10,15 +11,10 @@ use std::path::{Path, PathBuf};
 /// One run of one layer.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub struct Record {
-    /// The layer's command, such as `crashes`.
     pub layer: String,
-    /// How much was run.
     pub mode: Mode,
-    /// Command that repeats the campaign.
     pub command: String,
-    /// Seed of its random choices.
     pub seed: u64,
-    /// Duration.
     pub seconds: f64,
     /// Cases tried, by name; `violations` is always among them.
     pub counts: BTreeMap<String, u64>,
@@ -50,7 +46,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word in file names.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -66,14 +61,12 @@ pub fn build_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
-/// Folder of the records.
 #[must_use]
 pub fn folder() -> PathBuf {
     build_folder().join("evidence")
 }
 
 impl Record {
-    /// An empty record.
     #[must_use]
     pub fn new(layer: &str, mode: Mode, command: String, seed: u64) -> Record {
         Record {
@@ -110,7 +103,6 @@ impl Record {
         fs::write(&path, self.text()?).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Prints the counts.
     pub fn print(&self) {
         println!("{}: {:.0} s", self.layer, self.seconds);
         for (what, count) in &self.counts {
@@ -141,7 +133,6 @@ impl Record {
     }
 }
 
-/// Adds to a count.
 pub fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
     *counts.entry(what.to_owned()).or_default() += count;
 }

@@ -12,9 +12,7 @@ type Words = &'static [&'static str];
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,
-    /// Commands before, which are not killed.
     pub(super) before: &'static [Words],
-    /// The superblock of the pool is damaged before.
     pub(super) damaged: bool,
     pub(super) words: Words,
     /// A state between the two that the command's help names, and the command that it advises

@@ -52,7 +52,6 @@ pub(crate) struct Child {
     /// Be traced
     #[arg(long)]
     traced: bool,
-    /// Print the contents of this folder, and run nothing
     #[arg(long)]
     look: Option<PathBuf>,
     /// A command of `pmo`
@@ -87,7 +86,6 @@ struct Kill<'a> {
     moment: Moment,
 }
 
-/// A command on a medium, with its effect if it is not killed.
 #[derive(Debug)]
 struct Scene {
     case: &'static Case,

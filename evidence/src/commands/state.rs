@@ -21,7 +21,6 @@ pub(super) struct State {
     pub(super) files: BTreeMap<String, Option<Objects>>,
     /// Pools with a damaged copy of their superblock, which serves no reader and is repaired.
     unrepaired: BTreeSet<String>,
-    /// Other files.
     pub(super) left: BTreeSet<String>,
 }
 
@@ -67,7 +66,6 @@ impl State {
             && self.left.iter().all(|name| name.ends_with(".pmopart"))
     }
 
-    /// Whether all but the other files is the same.
     pub(super) fn has_the_pools_of(&self, state: &State) -> bool {
         self.files == state.files && self.unrepaired == state.unrepaired
     }

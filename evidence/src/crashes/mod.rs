@@ -39,7 +39,6 @@ pub(crate) struct Crashes {
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads; the findings do not depend on them
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// Judge this random program alone, as a failure names it

@@ -23,7 +23,6 @@ pub(crate) enum Loss {
     Prefix,
     /// Each write arrives with this probability, whole.
     Subset(f64),
-    /// Each sector arrives with this probability.
     Torn(f64),
 }
 

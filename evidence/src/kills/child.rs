@@ -21,7 +21,6 @@ pub(crate) enum Role {
     Victim,
     /// Attaches for reading all objects that it can
     Reader,
-    /// Makes the pool longer, step by step, until it is killed
     Grower,
     /// Recovers all there is and holds it against the model
     Judge,
@@ -51,7 +50,6 @@ pub(crate) struct Child {
     /// Steps before the process waits for its end
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
-    /// End instead
     #[arg(long)]
     pub(crate) end: bool,
     /// Address space left to the process once it has the pool open, in KiB

@@ -142,7 +142,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// `None`: unavailable.
     pub(crate) fn new() -> Option<Group> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -30,7 +30,6 @@ pub(crate) struct Seen {
 pub(crate) enum End {
     #[default]
     Exit,
-    /// By our SIGKILL.
     Killed,
     OutOfMemory,
     Aborted,

@@ -40,7 +40,7 @@ enum Victims {
     Producers,
     Collectors,
     Both,
-    /// The two of an exchange.
+    /// Both sides of an exchange.
     Exchange,
 }
 

@@ -34,7 +34,6 @@ pub(crate) struct Mutants {
     /// calls as well: ten seconds each
     #[arg(long)]
     long: bool,
-    /// Threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
 }

@@ -32,7 +32,6 @@ pub(crate) enum Role {
     Maker,
     /// Makes steps until it is killed
     Victim,
-    /// Recovers, and holds the heap against the model
     Judge,
 }
 

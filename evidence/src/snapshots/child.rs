@@ -30,7 +30,6 @@ pub(crate) enum Role {
     Keeper,
     /// Reads beside the writer, and follows it
     Follower,
-    /// Compares all there is
     Judge,
 }
 
@@ -46,7 +45,6 @@ pub(crate) struct Child {
     pub(crate) journals: PathBuf,
     #[arg(long)]
     pub(crate) seed: u64,
-    /// Pages that are changed
     #[arg(long)]
     pub(crate) pages: u64,
     /// Changes of each copy; of the object, if this is its writer, before it ends

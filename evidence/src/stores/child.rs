@@ -27,7 +27,6 @@ pub(crate) struct Child {
     /// The last round that was reported done
     #[arg(long)]
     pub(crate) done: u64,
-    /// Look only
     #[arg(long)]
     pub(crate) judge: bool,
 }

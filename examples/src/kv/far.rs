@@ -127,12 +127,10 @@ impl FarStore {
         Ok(object)
     }
 
-    /// Number of keys.
     pub fn len(&self) -> Result<u64> {
         Ok(self.table()?.0.len)
     }
 
-    /// Whether there is no key.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -239,7 +237,6 @@ impl FarStore {
         if former.is_null() { Ok(()) } else { Ok(self.space.free(&self.index, former)?) }
     }
 
-    /// Removes a key; returns whether it existed.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let (_, slots, home) = self.table()?;

@@ -144,17 +144,14 @@ impl FileStore {
         Ok((table::find(hash, slots.len(), |slot| slots[slot].hash, is_key)?, hash))
     }
 
-    /// Number of keys.
     pub fn len(&self) -> Result<u64> {
         Ok(self.header()?.len)
     }
 
-    /// Whether there is no key.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// A key's value in place.
     pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         let (slots, hash) = (self.slots()?, table::hash(self.header()?.seed, key));
         let mut value = None;
@@ -171,7 +168,6 @@ impl FileStore {
         Ok(value)
     }
 
-    /// Copies key and value to the file `data`; returns whether the key is new.
     pub fn insert(&mut self, data: usize, key: &[u8], value: &[u8]) -> Result<bool> {
         let len = (key.len() + value.len()) as u64;
         let file = self.data.get_mut(data).context("there is no such file for data")?;
@@ -213,7 +209,6 @@ impl FileStore {
         Ok(())
     }
 
-    /// Removes a key; returns whether it existed.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let slot = &mut self.slots_mut()?[slot];

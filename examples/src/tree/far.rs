@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 
 /// A key of nodes in objects. Its far pointers are those of the node's object.
 pub trait FarKey: Plain + Copy {
-    /// Finds a key.
     type Sought: ?Sized;
 
     /// Compares the sought value with a key.
@@ -24,7 +23,6 @@ impl FarKey for u64 {
     }
 }
 
-/// A node in an object.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct FarNode<K, V> {
@@ -74,7 +72,6 @@ pub struct FarTree<K, V> {
     root: Far<Far<FarNode<K, V>>>,
 }
 
-/// The nodes of a tree, in its space.
 pub struct FarNodes<'t, S, K, V> {
     tree: &'t FarTree<K, V>,
     space: S,

@@ -15,39 +15,28 @@ pub use volatile::VolatileNodes;
 
 use anyhow::{Result, bail};
 
-/// Nodes to read.
 pub trait Walk {
-    /// A node's place.
     type Place: Copy + PartialEq;
-    /// A node's key.
     type Key: Copy;
-    /// Finds a key.
     type Sought: ?Sized;
-    /// A node's value.
     type Value: Copy;
 
-    /// The root.
     fn root(&self) -> Result<Option<Self::Place>>;
 
-    /// A node's neighbours and colour.
     fn links(&self, at: Self::Place) -> Result<Links<Self::Place>>;
 
-    /// A node's key and value.
     fn entry(&self, at: Self::Place) -> Result<(Self::Key, Self::Value)>;
 
     /// A key's node, or the place for it.
     fn descend(&self, sought: &Self::Sought) -> Result<Descent<Self::Place>>;
 }
 
-/// Nodes to change.
 pub trait Nodes: Walk {
-    /// Sets the root.
     fn set_root(&mut self, to: Option<Self::Place>) -> Result<()>;
 
     /// Changes a node's neighbours and colour: one store.
     fn change(&mut self, at: Self::Place, change: impl FnOnce(&mut Links<Self::Place>)) -> Result<()>;
 
-    /// Sets a node's value.
     fn set_value(&mut self, at: Self::Place, value: Self::Value) -> Result<()>;
 
     /// A new node, red, without children and unreferenced.
@@ -65,14 +54,11 @@ pub trait Nodes: Walk {
 /// A side of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Lesser keys.
     Left,
-    /// Greater keys.
     Right,
 }
 
 impl Side {
-    /// The other one.
     #[must_use]
     pub fn other(self) -> Side {
         match self {
@@ -82,21 +68,17 @@ impl Side {
     }
 }
 
-/// A node's neighbours and colour.
 #[derive(Clone, Copy, Debug)]
 pub struct Links<P> {
     /// `None`: the root.
     pub parent: Option<P>,
-    /// With lesser keys.
     pub left: Option<P>,
-    /// With greater keys.
     pub right: Option<P>,
     /// Otherwise black.
     pub red: bool,
 }
 
 impl<P: Copy + PartialEq> Links<P> {
-    /// The child on a side.
     #[must_use]
     pub fn child(&self, side: Side) -> Option<P> {
         match side {
@@ -105,7 +87,6 @@ impl<P: Copy + PartialEq> Links<P> {
         }
     }
 
-    /// The child on a side, to change.
     pub fn child_mut(&mut self, side: Side) -> &mut Option<P> {
         match side {
             Side::Left => &mut self.left,
@@ -113,7 +94,6 @@ impl<P: Copy + PartialEq> Links<P> {
         }
     }
 
-    /// The side of a child.
     pub fn side_of(&self, child: P) -> Result<Side> {
         match child {
             child if self.left == Some(child) => Ok(Side::Left),

@@ -206,7 +206,6 @@ pub fn first_from<W: Walk>(nodes: &W, sought: &W::Sought) -> Result<Option<W::Pl
     }
 }
 
-/// The node with the next key.
 pub fn next<W: Walk>(nodes: &W, mut at: W::Place) -> Result<Option<W::Place>> {
     let mut of = nodes.links(at)?;
     if let Some(right) = of.right {

@@ -9,7 +9,6 @@ pub(crate) const ROOT: &str = "words";
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Words<'h> {
-    /// Psyncs of the build.
     pub(crate) step: u64,
     pub(crate) postings: u64,
     pub(crate) tokens: u64,

@@ -18,11 +18,9 @@ pub(crate) const VERSION: u64 = 1;
 pub(crate) struct Root {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u64,
-    /// Psyncs of the build.
     pub(crate) step: u64,
     /// The next allocation's address.
     pub(crate) free: *mut u8,
-    /// Unreferenced bytes.
     pub(crate) garbage: u64,
     pub(crate) words: Table<Word>,
     pub(crate) files: Table<File>,

@@ -19,7 +19,6 @@ pub enum Ground {
 }
 
 impl Ground {
-    /// Deleted when dropped.
     pub fn folder(self) -> tempfile::TempDir {
         match self {
             // Not every user may write below the build folder.

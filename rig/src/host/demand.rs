@@ -95,7 +95,7 @@ impl Course for Demand {
             let (after, events) = EVENTS[usize::from(rng.u8(..) >= 50)];
             return Cut { after, event: rng.u64(1..=events), seed, failure: None };
         }
-        // At once, or while writers go on; idle ones do not.
+        // The cut comes at once, or while busy writers go on.
         let at_once = self.load == Load::Idle || rng.bool();
         let event = if at_once { 1 } else { rng.u64(1..=LATER) };
         let failure = Some(PowerFailure { looks: rng.u64(1..=LOOKS), hold: HOLD });

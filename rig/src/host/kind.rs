@@ -17,7 +17,6 @@ pub(crate) enum Kernel {
 pub(crate) enum Medium {
     /// A file on ext4, mounted with -o dax, mapped with `MAP_SYNC`
     Fsdax,
-    /// The character device
     Devdax,
 }
 

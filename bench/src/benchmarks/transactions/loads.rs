@@ -5,7 +5,6 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// Numbered as in `libitm.c`.
 #[derive(Clone, Copy)]
 pub enum Load {
     Change,

@@ -8,7 +8,6 @@ use indelible_stm::ecc::{check_word, is_whole, repair};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// With check words, half of a first-level cache.
 const WORDS: usize = 1024;
 const LOOK: f64 = 5.0;
 const REPAIR: (u32, f64) = (7, 100_000.0);

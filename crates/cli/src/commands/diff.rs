@@ -18,16 +18,15 @@ const PAGE: u64 = 4096;
 /// Show which pages of two objects, or snapshots, hold other bytes
 ///
 /// Either may be an object, a snapshot or a copy. An object counts with the state of its last
-/// psync, attached or not. Pages that the two share are known to be equal, and not read: two
-/// snapshots of a large object are compared as fast as little changed in between.
+/// psync, attached or not. Shared pages are equal, and not read: of two snapshots of a large object
+/// only the changes in between cost time.
 ///
 /// For heaps, names the roots that differ in type, are in only one of the two, or have different
 /// values, as far as the types of the roots are described. Values that only raw pointers lead to
 /// belong to no root.
 ///
-/// A sealed object is compared with its snapshots and copies without its seal key, by which pages
-/// were sealed anew in between: one whose bytes changed and changed back is among them, and roots
-/// are not looked at.
+/// A sealed object is compared with its snapshots and copies without its seal key, and without its
+/// roots: by the pages that were sealed anew in between, even with their former bytes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

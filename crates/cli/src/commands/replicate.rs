@@ -8,8 +8,8 @@ use std::process::Command;
 
 /// Ship a pool's changes to object storage, and restore them
 ///
-/// Runs the program `pmo-replicate`, which is installed of its own: `pmo replicate --help` is its
-/// help. A store is a folder, `file:///FOLDER`, or a prefix in S3, `s3://BUCKET/PREFIX`.
+/// Runs the separate program `pmo-replicate`, whose help `pmo replicate --help` shows.
+/// A store is a folder, `file:///FOLDER`, or a prefix in S3, `s3://BUCKET/PREFIX`.
 #[derive(Debug, Args)]
 #[command(
     disable_help_flag = true,

@@ -50,11 +50,9 @@ fn read(path: &Path) -> io::Result<Condition> {
     Ok(meaning(&text))
 }
 
-/// An open pipe.
 struct Pipe {
     file: File,
     place: (u64, u64),
-    /// A line without its end.
     begun: Vec<u8>,
 }
 
@@ -78,7 +76,6 @@ impl Pipe {
         }
     }
 
-    /// The lines that have come.
     fn lines(&mut self) -> io::Result<Vec<Condition>> {
         let mut bytes = [0; 4096];
         match self.file.read(&mut bytes) {
@@ -98,11 +95,9 @@ impl Pipe {
     }
 }
 
-/// The state between two looks.
 struct Eye<'p> {
     path: &'p Path,
     pipe: Option<Pipe>,
-    /// The last word that was read.
     known: Condition,
 }
 

@@ -83,7 +83,6 @@ impl Reading {
 }
 
 impl FaultLog {
-    /// The log of this process; `None` where the kernel refuses it.
     pub(super) fn get() -> Option<&'static FaultLog> {
         static LOG: PerProcess<Option<FaultLog>> = PerProcess::new();
         LOG.get_or(|_| Rings::open().ok().map(FaultLog::new)).as_ref()
@@ -110,7 +109,6 @@ impl State {
         let State { rings, routes, .. } = self;
         let mut inside = 0;
         let taken = rings.drain(|addr| {
-            // Routes are few: only large objects have one.
             for route in routes.iter_mut().filter(|route| (route.start..route.end).contains(&addr)) {
                 inside += 1;
                 #[cfg(test)]

@@ -21,7 +21,6 @@ impl Gate {
     pub(super) fn grow(&mut self, len: usize) {
         self.len = len;
         if let Some(watched) = &self.watched {
-            // Without a table there is always room.
             let _ = watched.extend(len);
         }
     }

@@ -86,7 +86,7 @@ impl Allocator {
             members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
             cache
         };
-        // A thread's last destructors have no members: their blocks keep an unused cache.
+        // A thread's last destructors have no `MEMBER`: they use a cache of their own.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         let last = if self.shared.is_slow() { &LAST_SLOW } else { &LAST };
         last.set((self.id, Some(cache)));

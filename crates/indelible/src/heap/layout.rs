@@ -1,5 +1,5 @@
-//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares. Fields that change are atomics:
-//! stray stores may change them at any time.
+//! The heap's bytes: FORMAT.md explains the fields, and `tests/heap_format.rs` compares. Fields
+//! that change are atomics: stray stores may change them at any time.
 
 pub use super::allocation;
 use crate::plain::Plain;
@@ -33,21 +33,13 @@ pub struct Header {
     pub magic: AtomicU64,
     pub version: AtomicU32,
     pub features: AtomicU32,
-    /// Pages of the heap, from the object's first on.
     pub pages: AtomicU64,
-    /// Chunks from this one on were never used.
     pub frontier: AtomicU64,
-    /// First page of the directory; 0: it is in this page.
     pub directory: AtomicU64,
-    /// Entries it has room for.
     pub capacity: AtomicU64,
-    /// Chunk at which the next search for spans with free blocks starts.
     pub cursor: AtomicU64,
-    /// Page with more root slots, or 0.
     pub roots: AtomicU64,
-    /// Page of each class's last obtained span, or 0.
     pub recent: [AtomicU32; CLASSES],
-    /// Page of the table of other objects, or 0.
     pub far: AtomicU64,
     pub reserved: [AtomicU64; 83],
     pub chunks: [AtomicU64; INLINE_CHUNKS],
@@ -56,9 +48,7 @@ pub struct Header {
 
 #[repr(C)]
 pub struct RootSlot {
-    /// XXH3 of its name.
     pub hash: AtomicU64,
-    /// Its page; 0: free.
     pub page: AtomicU64,
 }
 
@@ -66,7 +56,6 @@ pub struct RootSlot {
 pub struct RootIndex {
     pub magic: AtomicU32,
     pub reserved: AtomicU32,
-    /// The next such page, or 0.
     pub next: AtomicU64,
     pub slots: [RootSlot; PAGE_ROOTS],
 }
@@ -76,14 +65,10 @@ pub struct RootIndex {
 pub struct FarTable {
     pub magic: AtomicU32,
     pub reserved: AtomicU32,
-    /// The highest number of an entry ever in use.
     pub count: AtomicU64,
-    /// The page for the next name, or 0.
     pub names: AtomicU64,
-    /// Bytes of it in use.
     pub taken: AtomicU64,
     pub reserved2: [AtomicU64; 252],
-    /// Pages of leaves, of 65,536 entries each, or 0.
     pub middles: [AtomicU64; FAR_MIDDLES],
 }
 
@@ -101,19 +86,12 @@ pub struct FarLeaf {
 /// An entry: a target of far pointers.
 #[repr(C)]
 pub struct FarSlot {
-    /// Its ID, or zero.
     pub id: [AtomicU64; 2],
-    /// Offset of the resolver's name, followed by the object's, or zero.
     pub name: AtomicU64,
-    /// Bytes of both.
     pub name_len: AtomicU32,
-    /// Bytes of the resolver's name.
     pub resolver_len: AtomicU8,
-    /// 1: loads, 2: stores, 4: instruction fetches.
     pub rights: AtomicU8,
-    /// 0: free, 1: by ID, 2: by name.
     pub kind: AtomicU8,
-    /// 1: for its first pointers alone.
     pub private: AtomicU8,
 }
 
@@ -121,13 +99,10 @@ pub struct FarSlot {
 #[repr(C)]
 pub struct Chunk {
     pub magic: AtomicU32,
-    /// Pages from this one on were never used.
     pub touched: AtomicU32,
     pub number: AtomicU64,
     pub reserved: [AtomicU64; 6],
-    /// A bit per page: 1 if not free.
     pub used: [AtomicU64; 8],
-    /// The run that begins at each page: see [`Entry`].
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
@@ -138,11 +113,8 @@ pub struct SpanHeader {
     pub class: AtomicU32,
     pub page: AtomicU64,
     pub pages: AtomicU32,
-    /// Number of blocks.
     pub count: AtomicU32,
-    /// Offset of block 0 in the span.
     pub data: AtomicU32,
-    /// Offset of block 0's allocation byte in the span.
     pub allocation: AtomicU32,
     pub reserved: [AtomicU64; 4],
 }
@@ -155,9 +127,7 @@ pub struct RootRecord {
     pub type_len: u16,
     pub layout_len: u32,
     pub reserved: u32,
-    /// XXH3 of all its pages with this field zero, seeded with their number.
     pub checksum: u64,
-    /// Offset in the object.
     pub offset: u64,
     pub size: u64,
     pub fingerprint: [u64; 2],

@@ -26,7 +26,6 @@ pub(super) struct Beside {
     key: Vec<u8>,
     place: InPlace,
     newest: Header,
-    /// Offsets and bytes.
     ahead: Vec<(usize, Vec<u8>)>,
     buffer: Vec<u8>,
     begin: usize,

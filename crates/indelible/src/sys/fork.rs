@@ -33,13 +33,11 @@ impl Chunk {
         Chunk { slots: [const { AtomicI32::new(-1) }; 1024], next: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Async-signal-safe.
     fn next(&self) -> Option<&'static Chunk> {
         // SAFETY: null, or a chunk that was leaked (2).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Async-signal-safe.
     fn onwards(&'static self) -> impl Iterator<Item = &'static Chunk> {
         std::iter::successors(Some(self), |chunk| chunk.next())
     }

@@ -101,7 +101,7 @@ impl Inner {
             let lacking = state.entries.values_mut().map(|entry| !entry.classify(classes, make));
             lacking.filter(|lacking| *lacking).count() > 0
         };
-        // Objects that change class may leave theirs to those that found none.
+        // The second time, classes that objects left are free for others.
         let lacking = all() && all();
         classes.prune();
         state.behind |= lacking;

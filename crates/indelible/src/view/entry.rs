@@ -26,7 +26,7 @@ pub(super) struct Entry {
     pub(super) refused: Option<Error>,
 }
 
-/// Touches are answered until after the memory is gone.
+/// Touches are answered as long as the range is mapped.
 pub(super) enum Memory {
     None,
     /// An inaccessible mapping; `None` while it gives way to the object.

@@ -16,7 +16,6 @@ const COPY: usize = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// No rule is broken.
     Nothing,
     /// Rule D1: the owner of memory does not lock it.
     Unlocked,
@@ -93,7 +92,6 @@ struct Pool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Of {
-    /// The head of a group, with its log.
     Head,
     Object(usize),
 }
@@ -146,9 +144,7 @@ struct Process {
     group: Option<u8>,
     views: [View; OBJECTS],
     doing: Doing,
-    /// With the objects that have it.
     commit: Option<(u8, u8)>,
-    /// With its last commit.
     epoch: Option<([Option<u8>; OBJECTS], u8)>,
     last: u8,
     durable: u8,

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// No rule is broken.
     Nothing,
     /// A lease that ran out by the claimant's clock is the end: no boundary record is put.
     ClockTrusted,
@@ -39,7 +38,6 @@ pub(crate) struct Epochs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Slot {
-    /// Of this process.
     Segment(usize),
     Boundary,
 }

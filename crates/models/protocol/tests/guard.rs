@@ -12,7 +12,6 @@ const BUDGET: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// No rule is broken.
     Nothing,
     /// Rule G1: a writer keeps its bound when the guard is gone.
     BoundKept,
@@ -140,17 +139,14 @@ pub(crate) struct State {
 pub(crate) enum Action {
     Commit(usize),
     Connect(usize),
-    /// The writer handles a line.
     Follow(usize),
     Publish(usize),
-    /// The writer finds the connection closed.
     FindClosed(usize),
     /// It detaches its objects, after an epoch or, after a failed one, without.
     Detach(usize, bool),
     Die(usize),
     /// Another process with the same number attaches, and recovers first.
     Replace(usize),
-    /// The guard takes a line.
     Take(usize),
     FindDead(usize),
     Recovered(usize),

@@ -16,7 +16,6 @@ const ROOM: u8 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// No rule is broken.
     Nothing,
     /// Rule L1: a process takes a lane that a living process has.
     LaneUnclaimed,

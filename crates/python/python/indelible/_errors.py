@@ -118,7 +118,7 @@ class Closed(Error, ValueError):
 
 
 class Held(Error, BlockingIOError):
-    """Another process, or another part of this one, has the object attached."""
+    """Another process, or another part of this process, has the object attached."""
 
     number = errno.EAGAIN
 
@@ -175,7 +175,7 @@ class TooManyTies(Error, ValueError):
 
 
 class Conflict(Error, RuntimeError):
-    """The transaction has met another one: its function is run again once it returns, whatever it makes of this."""
+    """The transaction conflicts with another one: its function runs again after it ends, whatever it does."""
 
 
 class InTransaction(Error, RuntimeError):

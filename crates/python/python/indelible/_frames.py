@@ -1,5 +1,5 @@
-"""Data frames of pandas and polars, and tables of pyarrow, as bytes, and back: exactly, or
-refused.
+"""Data frames of pandas and polars, and tables of pyarrow, as bytes: those that do not come back
+exactly are refused.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ from ._errors import Error
 
 
 class Frame(NamedTuple):
-    """A frame: what has to be known to make it again, and the stream of Arrow."""
+    """A frame as a stream of Arrow, and the facts that its restoration needs beside it."""
 
     about: tuple[Any, ...]
     data: memoryview
 
 
 def of(value: Any) -> Frame | None:
-    """The bytes of a frame; None of anything else. TypeError of one that would come back as
-    another.
-    """
+    """The bytes of a frame, or None for another value. TypeError: it would not come back exactly."""
     pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(value, pandas.DataFrame):
         return _of_pandas(pandas, value)
@@ -46,7 +44,7 @@ def is_frame(value: Any) -> bool:
 
 
 def load(about: Any, data: Any, what: str) -> Any:
-    """The frame: over `data` where it can be, or a copy if that is of type bytes."""
+    """The frame, over `data` if possible; a copy if `data` is of type bytes."""
     library, *rest = about
     if library == "polars":
         return _to_polars(_library("polars", what), data, *rest)
@@ -62,7 +60,7 @@ def load(about: Any, data: Any, what: str) -> Any:
 
 
 def _to_polars(polars: Any, data: Any, same: bool = False) -> Any:
-    """With `same`, it is the same by way of pyarrow, which copies less."""
+    """`same`: pyarrow, which copies less, gives the same frame."""
     if same and not isinstance(data, bytes):
         try:
             return polars.from_arrow(_table(importlib.import_module("pyarrow"), data))
@@ -147,7 +145,7 @@ def _to_pandas(
 
 
 def _range(pandas: Any, columns: Any) -> tuple[Any, ...] | None:
-    """Columns that are numbered: Arrow has no words for them."""
+    """The range of numbered columns, which Arrow cannot state."""
     if type(columns) is not pandas.RangeIndex:
         return None
     return columns.start, columns.stop, columns.step, columns.name

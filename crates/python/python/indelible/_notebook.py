@@ -54,7 +54,7 @@ def named(pool: Pool, name: str, address: int, what: str, changes: str = "") -> 
 
 
 def text(shown: str) -> str:
-    """Text below a table, as it is."""
+    """Plain text below a table."""
     return f"<pre>{html.escape(shown)}</pre>"
 
 
@@ -90,6 +90,6 @@ def _row(tag: str, cells: Sequence[Any]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Text without characters that command a browser or its reader."""
+    """Text without control characters and markup."""
     plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return html.escape(plain)

@@ -12,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// A value that was found; an array's block is counted as in use.
+/// A value found; an array's block is counted as in use.
 pub(super) enum Fetched {
     Object(Py<PyAny>),
     Tree(Py<PyAny>),
@@ -25,13 +25,12 @@ impl Dict {
             Ok(f(match held {
                 Held::Heap(heap) => heap.root_ref(ROOT)?,
                 Held::ReadHeap(heap) => heap.root_ref(ROOT)?,
-                // It is attached as one of these.
                 Held::Writer(_) | Held::Reader(_) => unreachable!("a dict without a heap"),
             }))
         })
     }
 
-    /// Does something that fails without a trace, growing the object until there is room for it.
+    /// Does work that fails without a trace; grows the object until there is room.
     pub(super) fn change<T>(
         &self,
         py: Python<'_>,
@@ -66,13 +65,12 @@ impl Dict {
         Ok(())
     }
 
-    /// Keys were added or removed, or values alone were changed.
+    /// Counts changes: of `keys`, or of values alone.
     pub(super) fn changed(&self, keys: bool) {
         self.changes.fetch_add(u64::from(keys), Ordering::Relaxed);
     }
 
-    /// Converts a value that was found; an array is counted as a view in the lock under which it
-    /// was found.
+    /// Converts a found value; counts an array as a view, under the same lock.
     pub(super) fn hold(&self, found: Found) -> Fetched {
         match found {
             Found::Object(object) => Fetched::Object(object),
@@ -92,7 +90,7 @@ impl Dict {
         found.map(|held| Dict::finish(slf, held)).transpose()
     }
 
-    /// The value, with the lock given back.
+    /// The value, after the lock is released.
     pub(super) fn finish(slf: &Bound<'_, Self>, held: Fetched) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let (name, argument) = match held {
@@ -106,7 +104,6 @@ impl Dict {
         Ok(values(py)?.getattr(name)?.call1((&slf.get().attachment.name, argument))?.unbind())
     }
 
-    /// Removes a key, or the last one, and returns `keep` of the key and its value.
     pub(super) fn take<T>(
         &self,
         py: Python<'_>,
@@ -134,8 +131,7 @@ impl Dict {
     }
 }
 
-/// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if
-/// there is no room for more.
+/// Grows an object by a quarter plus a block of `need` bytes; by the block alone for want of room.
 pub(super) fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
     let size = heap.size() as u64;
     // A new chunk of the heap comes on top.

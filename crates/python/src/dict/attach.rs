@@ -6,10 +6,9 @@ use crate::keys::Keys;
 use indelible::collections::RootTypes;
 use indelible::{Error, ErrorKind, Heap, ReadHeap, TypeInfo};
 
-/// Bytes of an object for a heap with a dict, at least.
+/// Least bytes of an object with a dict.
 const LEAST: u64 = 64 << 10;
 
-/// How to attach.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Write,
@@ -24,7 +23,7 @@ impl Access {
         [("r+", Access::Write), ("r", Access::Beside), ("lock", Access::Locked)];
 }
 
-/// Attaches the object with the heap in it, which is made if nothing was ever stored there.
+/// Attaches the object with its heap, which is made in a blank object.
 pub(super) fn attach(
     pool: &indelible::Pool,
     name: &str,
@@ -47,8 +46,7 @@ pub(super) fn attach(
         object.grow(LEAST)?;
     }
     let mut heap = Heap::open_or_format(object)?;
-    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused
-    // by the caller.
+    // Python or C had the object's bytes. The caller refuses a dict of the first format.
     if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
         let records = heap.records()?;
         let mut types = RootTypes::new().root::<PythonDict<'_>>(ROOT);
@@ -59,14 +57,14 @@ pub(super) fn attach(
         heap.verify(&types)?;
     }
     if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
-        // Durable at once: a new object is a dict, even after a crash.
+        // Durable now: a new object is a dict, even after a crash.
         heap.root_or_default::<PythonDict<'_>>(ROOT)?;
         heap.psync()?;
     }
     Ok(Held::Heap(Box::new(heap)))
 }
 
-/// Version of the dict; 1 if it was made by the first format; `None` if there is none.
+/// Version of the dict: 1 of the first format; `None`: there is none.
 pub(super) fn version(held: &Held) -> Result<Option<u64>, Error> {
     let root = match held {
         Held::Heap(heap) => heap.root_any(ROOT),

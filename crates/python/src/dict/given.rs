@@ -37,7 +37,7 @@ impl Given<'_> {
     }
 }
 
-/// A value that needs nothing done: of exactly one of the types that have their own kind.
+/// A value of exactly a type with a kind of its own.
 fn plain<'py>(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
     if value.is_none() {
         return Some(Given::None);
@@ -57,7 +57,7 @@ fn plain<'py>(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
     value.cast_exact::<PyBool>().ok().map(|truth| Given::Bool(truth.is_true()))
 }
 
-/// A key; fails if it is no text, or not valid as a key.
+/// A key; fails if it is not valid text.
 pub(super) fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     let Ok(key) = key.cast::<PyString>() else {
         let kind = key.get_type().name()?;
@@ -72,13 +72,13 @@ pub(super) fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
 }
 
 impl Dict {
-    /// The value to be stored; `None` if the key has that very value already.
+    /// The value to store; `None` if the key has this very value.
     pub(super) fn given<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Given<'py>>> {
-        // A text of numpy has nothing that one of Python has not.
+        // A text of numpy is stored as Python's.
         if key.cast_exact::<PyString>().is_err() && key.get_type().module()? != "numpy" {
             let kind = key.get_type().fully_qualified_name()?;
             return Err(PyTypeError::new_err(format!(

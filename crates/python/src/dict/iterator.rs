@@ -10,11 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::atomic::Ordering;
 
-/// Items, and bytes of their values, that are fetched at once.
+/// Items fetched at once, and bytes of their values.
 const ITEMS: usize = 128;
 const BYTES: usize = 64 << 10;
 
-/// Iterates over a dict.
 #[pyclass(module = "indelible._indelible")]
 pub(crate) struct DictIterator {
     dict: Option<Py<Dict>>,
@@ -23,7 +22,7 @@ pub(crate) struct DictIterator {
     changes: u64,
     /// Position of the next item to fetch; `None` at the end.
     at: Option<usize>,
-    /// Items that were fetched, the next one last.
+    /// Fetched items, the next one last.
     fetched: Vec<(Option<Py<PyString>>, Option<Fetched>)>,
 }
 

@@ -43,11 +43,11 @@ pub(crate) struct Dict {
     counts: Arc<Counts>,
     pool: Py<Pool>,
     readonly: bool,
-    /// How often keys were added or removed.
+    /// Changes of the set of keys.
     changes: AtomicU64,
 }
 
-/// The module whose functions make values of Python, and the reverse.
+/// The module that converts values to and from Python.
 fn values(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     MODULE.get_or_try_init(py, || Ok(py.import("indelible._values")?.unbind())).map(|module| module.bind(py))
@@ -79,7 +79,7 @@ impl Dict {
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
                 // No arrays of it exist yet.
                 heap.root_mut::<PythonDict<'_>>(ROOT)?.purge(|_| false);
-                // Else a program that stores nothing would be warned of lost stores.
+                // Without it an unchanged dict would warn of lost stores.
                 heap.psync()?;
             }
             Ok((held, version))
@@ -109,13 +109,11 @@ impl Dict {
         })
     }
 
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.attachment.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
@@ -133,7 +131,7 @@ impl Dict {
         self.attachment.is_closed(py)
     }
 
-    /// Bytes of the log that the attach replayed, because the last writer died.
+    /// Bytes of log that the attach replayed after a writer's death.
     #[getter]
     fn recovered(&self, py: Python<'_>) -> PyResult<u64> {
         self.attachment.recovered(py)
@@ -151,48 +149,44 @@ impl Dict {
         self.attachment.with(py, "inspect", |held| Ok(held.len()))
     }
 
-    /// Whether there are changes that no psync has made durable.
+    /// Whether changes are not durable.
     fn _is_unsynced(&self, py: Python<'_>) -> PyResult<bool> {
         self.attachment.with(py, "inspect", |held| Ok(held.is_unsynced()))
     }
 
-    /// Arrays of it that are in use.
+    /// Arrays of it in use.
     #[getter]
     fn views(&self) -> usize {
         self.attachment.views()
     }
 
-    /// Makes everything stored since the last psync durable, as one step: keys, values, and
-    /// elements of arrays.
+    /// Makes all changes since the last psync durable, as one step: keys, values, elements of
+    /// arrays.
     ///
     /// Other threads run meanwhile. They must not store to elements, unless `cut` asks for a
-    /// consistent cut; other changes of the dict wait by themselves. Does nothing on a dict
-    /// attached for reading.
+    /// consistent cut; other changes wait. Does nothing on a dict attached for reading.
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.attachment.psync(py, cut)
     }
 
-    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError
-    /// while arrays of it are in use, as their memory may be that of others then. Does nothing on a
-    /// dict attached for reading.
+    /// Undoes all changes since the last psync: keys, values, elements of arrays. BufferError while
+    /// arrays of it are in use. Does nothing on a dict attached for reading.
     fn revert(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.revert(py, true)?;
         self.changed(true);
         Ok(())
     }
 
-    /// Goes to the state of the dict's newest psync, if it was opened with mode "r"; returns
-    /// whether there was a newer one. BufferError while arrays of it are in use: nothing changes
-    /// below them.
+    /// Goes to the newest psync of a dict opened with mode "r"; returns whether it was newer.
+    /// BufferError while arrays of it are in use.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         let newer = self.attachment.refresh(py)?;
         self.changed(newer);
         Ok(newer)
     }
 
-    /// Detaches; changes that were not psynced are forgotten. BufferError while arrays of it are in
-    /// use.
+    /// Detaches; unpsynced changes are lost. BufferError while arrays of it are in use.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }
@@ -201,8 +195,8 @@ impl Dict {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
-    /// are no second error: the object is detached with the last of them.
+    /// Psyncs and closes. After an exception it psyncs nothing, and detaches the object with the
+    /// last of its arrays.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -232,7 +226,7 @@ impl Dict {
         found.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
     }
 
-    /// The value of a key, `default` if it is not there.
+    /// The value of a key, or `default`.
     #[pyo3(signature = (key, default = None, /))]
     fn get(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, default: Option<Py<PyAny>>) -> PyResult<Py<PyAny>> {
         let found = match text(key) {
@@ -258,7 +252,7 @@ impl Dict {
         gone.ok_or_else(|| PyKeyError::new_err(key.clone().unbind()))
     }
 
-    /// The value of a key; `default`, stored under it from now on, if it is not there.
+    /// The value of a key; stores and returns `default` if the key is missing.
     #[pyo3(signature = (key, default = None, /))]
     fn setdefault(
         slf: &Bound<'_, Self>,
@@ -276,7 +270,7 @@ impl Dict {
         let items = [(name, given.as_new()?)];
         let need = |table: &PythonDict<'_>| table.room_for(1).max(name.len() + items[0].1.size());
         let (new, held) = dict.change(py, need, |table, heap| {
-            // Another thread may have been faster.
+            // Another thread may have added it.
             let new = table.find(name).is_none();
             if new {
                 table.update(heap, &items, |address| dict.counts.has(address))?;
@@ -290,7 +284,7 @@ impl Dict {
         Dict::finish(slf, held)
     }
 
-    /// Removes a key and returns its value; `default` if it is not there.
+    /// Removes a key and returns its value, or `default`.
     #[pyo3(signature = (key, /, *default))]
     fn pop(
         slf: &Bound<'_, Self>,
@@ -312,7 +306,7 @@ impl Dict {
         }
     }
 
-    /// Removes the key that was assigned last, and returns it with its value.
+    /// Removes the key added last; returns it with its value.
     fn popitem(slf: &Bound<'_, Self>) -> PyResult<(Py<PyString>, Py<PyAny>)> {
         let (py, dict) = (slf.py(), slf.get());
         let keep = |key: &str, found| (PyString::new(py, key).unbind(), dict.hold(found));
@@ -328,8 +322,7 @@ impl Dict {
         Ok(())
     }
 
-    /// Assigns all items, a list of pairs, as one step: other threads, and a psync, find all of
-    /// them or none.
+    /// Assigns a list of pairs as one step: other threads, and a psync, find all of them or none.
     fn _update(slf: &Bound<'_, Self>, items: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<()> {
         let mut given = Vec::with_capacity(items.len());
         for (key, value) in &items {
@@ -343,7 +336,6 @@ impl Dict {
         if new.is_empty() { Ok(()) } else { slf.get().update_with(slf.py(), &new) }
     }
 
-    /// A new block of at least `size` bytes, for an array that `_values.prepare` stores.
     fn _room(&self, py: Python<'_>, size: usize) -> PyResult<Block> {
         let lines = size.div_ceil(LINE);
         self.change(
@@ -356,8 +348,8 @@ impl Dict {
         )
     }
 
-    /// The bytes of a record, by the name of its type and its words; `first`: those of a new one,
-    /// if there may be one.
+    /// The bytes of a record, by its type's name and words; `first`: the bytes of a new one, if it
+    /// may be made.
     fn _record(
         slf: &Bound<'_, Self>,
         name: &str,
@@ -368,7 +360,7 @@ impl Dict {
         Dict::record_block(slf, name, (type_name, words), first)
     }
 
-    /// Makes a record one of another type, if it has the bytes `old` still; types are pairs of a
+    /// Converts a record to another type, if it still has the bytes `old`; types are pairs of a
     /// name and words.
     fn _convert_record(
         &self,
@@ -383,8 +375,8 @@ impl Dict {
         self.convert_block(py, name, (before, old), (after, new))
     }
 
-    /// Drops a root of any type, and makes it a record; returns how many blocks were freed, and
-    /// their bytes.
+    /// Replaces a root of any type by a record; returns the number of freed blocks, and their
+    /// bytes.
     fn _reset_record(
         &self,
         py: Python<'_>,

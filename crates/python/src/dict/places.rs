@@ -7,25 +7,21 @@ use super::table::{PythonDict, ROOT};
 use crate::held::Held;
 use indelible::{Error, ErrorKind};
 
-/// The owner of an address in the heap.
 pub(crate) enum Place<'a> {
     /// The value of this key.
     Value(&'a str),
     /// The dict's own memory, no value.
     Own,
-    /// Another root, or something that belongs to one.
+    /// Another root's.
     Elsewhere,
 }
 
-/// The memory of a dict.
 pub(crate) struct Places {
     /// Address, bytes and key of each value, in the order of addresses.
     values: Vec<(usize, usize, String)>,
-    /// Address and bytes of the blocks of the dict, in the order of addresses.
     blocks: Vec<(usize, usize)>,
 }
 
-/// That of a dict that is attached to store; `None` if there is none.
 pub(crate) fn places(held: &Held) -> Result<Option<Places>, Error> {
     let Held::Heap(heap) = held else { return Ok(None) };
     let table = match heap.root_ref::<PythonDict<'_>>(ROOT) {

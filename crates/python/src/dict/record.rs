@@ -18,7 +18,7 @@ fn info<'a>((name, words): Described<'a>) -> TypeInfo<'a> {
 }
 
 impl Dict {
-    /// The bytes of the record `name`, as a view; `first`: those of a new one, if there may be one.
+    /// The bytes of the record `name`, as a view; `first`: those of a new one, if it may be made.
     pub(super) fn record_block(
         slf: &Bound<'_, Self>,
         name: &str,
@@ -33,7 +33,6 @@ impl Dict {
                 }
                 (Held::Heap(heap), None) => heap.find_record(name, &ty)?,
                 (Held::ReadHeap(heap), _) => heap.find_record(name, &ty)?,
-                // It is attached as one of these.
                 (Held::Writer(_) | Held::Reader(_), _) => unreachable!("a dict without a heap"),
             };
             Ok(Block::new(&dict.attachment, &dict.counts, (root.address, root.size as usize), !dict.readonly))
@@ -42,7 +41,7 @@ impl Dict {
         Ok(block)
     }
 
-    /// Makes a record one of another type; `false` if it has other bytes than `old`.
+    /// Converts a record to another type; `false`: its bytes are not `old`.
     pub(super) fn convert_block(
         &self,
         py: Python<'_>,
@@ -54,8 +53,8 @@ impl Dict {
         self.replace(py, name, new.len(), |heap| heap.convert_record(name, (&from, old), (&to, new)))
     }
 
-    /// Drops a root of any type, and makes it a record; returns how many blocks were freed, and
-    /// their bytes.
+    /// Replaces a root of any type by a record; returns the number of freed blocks, and their
+    /// bytes.
     pub(super) fn reset_block(
         &self,
         py: Python<'_>,
@@ -71,7 +70,7 @@ impl Dict {
         self.replace(py, name, first.len(), |heap| heap.reset_to_record(name, &ty, first))
     }
 
-    /// Puts a new block in the place of a record's, which no array uses.
+    /// Replaces a record's block, which no array uses.
     fn replace<T>(
         &self,
         py: Python<'_>,
@@ -94,7 +93,7 @@ impl Dict {
     }
 }
 
-/// Does something that fails without a trace, growing the object until there is room for it.
+/// Does work that fails without a trace; grows the object until there is room.
 fn with_room<T>(
     heap: &mut Heap,
     need: usize,

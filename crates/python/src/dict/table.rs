@@ -17,7 +17,6 @@ use indelible::{Error, Persist};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::mem::replace;
 
-/// Name of the root.
 pub(super) const ROOT: &str = "dict";
 /// Version of the format. Version 1 was a root of another type, whose name this is.
 pub(super) const VERSION: u64 = 2;
@@ -26,7 +25,6 @@ pub(super) const KEY_MAX: usize = 65535;
 /// No position.
 const NONE: u32 = u32::MAX;
 
-/// The root.
 #[derive(Persist)]
 #[repr(C)]
 pub(super) struct PythonDict<'h> {
@@ -66,7 +64,7 @@ impl Default for PythonDict<'_> {
     }
 }
 
-/// An assignment that has all the memory it needs.
+/// An assignment with all its memory.
 struct Ready<'h> {
     hash: u32,
     /// Slot of the key, or a copy of the key.
@@ -92,7 +90,7 @@ impl<'h> PythonDict<'h> {
         self.live as usize
     }
 
-    /// Bytes that the largest block needs when the dict grows by `more` keys.
+    /// The largest block needed when the dict gets `more` keys.
     pub(super) fn room_for(&self, more: usize) -> usize {
         let entries = (self.entries.capacity() * 2).max(self.entries.len() + more);
         entries * (size_of::<Entry<'_>>() + 2 * size_of::<[u32; 3]>())
@@ -117,7 +115,7 @@ impl<'h> PythonDict<'h> {
 
     fn find_hash(&self, hash: u32, key: &str) -> Option<usize> {
         let mut at = *self.index.get(&hash)?;
-        // As often as there are entries at most, so that a damaged chain ends.
+        // Bounded, so that a damaged chain ends.
         for _ in 0..self.entries.len() {
             let entry = self.entry(at);
             if entry.hash == hash && entry.key.as_bytes() == key.as_bytes() && !entry.is_removed() {
@@ -131,7 +129,6 @@ impl<'h> PythonDict<'h> {
         damaged("a chain of a dict has no end")
     }
 
-    /// Position of a key.
     pub(super) fn find(&self, key: &str) -> Option<usize> {
         self.find_hash(self.hash(key), key)
     }
@@ -140,8 +137,7 @@ impl<'h> PythonDict<'h> {
         &self.entry(at as u32).value
     }
 
-    /// The first entry from position `at` on, or going back from there: its position, key and
-    /// value.
+    /// The first entry at or behind `at`, or before it if `back`: position, key and value.
     pub(super) fn next(&self, at: usize, back: bool) -> Option<(usize, &str, &Value<'h>)> {
         let mut at = at;
         loop {
@@ -153,24 +149,22 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// The keys and their values.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value<'h>)> {
         let live = self.entries.iter().filter(|entry| !entry.is_removed());
         live.map(|entry| (&*entry.key, &entry.value))
     }
 
-    /// Addresses in the blocks that the table itself has, beside those of keys and values.
+    /// Addresses in the table's own blocks, beside those of keys and values.
     pub(super) fn own_memory(&self) -> impl Iterator<Item = usize> {
         let index = self.index.keys().next().map(|first| std::ptr::from_ref(first).addr());
         index.into_iter().chain([self.entries.as_ptr().addr(), self.unlinked.as_ptr().addr()])
     }
 
-    /// Position of the last entry.
     pub(super) fn last(&self) -> Option<usize> {
         self.entries.len().checked_sub(1)
     }
 
-    /// A new block of `lines` for an array, which is unlinked.
+    /// A new, unlinked block of `lines` for an array.
     pub(super) fn add_room(&mut self, heap: HeapRef<'h>, lines: usize) -> Result<(usize, usize), Error> {
         self.unlinked.try_reserve(1)?;
         let mut room = Room::new_in(heap);
@@ -180,14 +174,14 @@ impl<'h> PythonDict<'h> {
         Ok(found)
     }
 
-    /// Frees the unlinked blocks that are not in use.
+    /// Frees unlinked blocks that are not in use.
     pub(super) fn purge(&mut self, in_use: impl Fn(usize) -> bool) {
         if !self.unlinked.is_empty() {
             self.unlinked.retain(|room| in_use(extent(room).0));
         }
     }
 
-    /// Assigns values to keys: all of them, or none. True if there are new keys.
+    /// Assigns all values to their keys, or none. True if there are new keys.
     pub(super) fn update(
         &mut self,
         heap: HeapRef<'h>,
@@ -203,7 +197,7 @@ impl<'h> PythonDict<'h> {
             return Ok(self.live != before);
         }
         let all = items.iter().map(|(key, new)| self.ready(heap, key, new)).collect::<Result<Vec<_>, _>>()?;
-        // Arrays that are replaced: those there are, and those of keys that are there twice.
+        // Replaced arrays: present ones, and those of repeated keys.
         self.unlinked.try_reserve(all.len())?;
         for mut ready in all {
             if let Err(key) = &ready.place
@@ -216,7 +210,7 @@ impl<'h> PythonDict<'h> {
         Ok(self.live != before)
     }
 
-    /// Makes room for so many more keys. Positions change.
+    /// Makes room for more keys. Positions change.
     fn reserve(&mut self, more: usize) -> Result<(), Error> {
         if self.entries.len() + more > self.entries.capacity() {
             let removed = self.entries.len() - self.len();
@@ -233,7 +227,6 @@ impl<'h> PythonDict<'h> {
         self.index.try_reserve(more)
     }
 
-    /// Leaves the removed entries out.
     fn compact(&mut self) {
         self.entries.retain(|entry| !entry.is_removed());
         self.index.clear();
@@ -244,7 +237,7 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// Assigns; there is room for a key and for an unlinked block.
+    /// Assigns, with room for a key and an unlinked block.
     fn put(&mut self, ready: Ready<'h>, in_use: &impl Fn(usize) -> bool) {
         let Ready { hash, place, value } = ready;
         let value = value.unwrap_or_else(|address| Value::Array(self.take_room(address)));
@@ -270,7 +263,7 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// Frees a value; a block in use is kept until it is not; there is room for that.
+    /// Frees a value; keeps a block in use, for which there is room.
     fn dispose(&mut self, value: Value<'h>, in_use: &impl Fn(usize) -> bool) {
         if let Value::Array(room) = value
             && in_use(extent(&room).0)
@@ -279,7 +272,6 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// Removes the entry at a position.
     pub(super) fn remove(&mut self, at: usize, in_use: impl Fn(usize) -> bool) -> Result<(), Error> {
         self.unlinked.try_reserve(1)?;
         let Entry { hash, next, .. } = *self.entry(at as u32);
@@ -313,7 +305,7 @@ impl<'h> PythonDict<'h> {
         Ok(())
     }
 
-    /// Removes everything, and gives the memory back.
+    /// Removes everything, and frees the memory.
     pub(super) fn clear(&mut self, in_use: impl Fn(usize) -> bool) -> Result<(), Error> {
         let used = |entry: &Entry<'_>| matches!(&entry.value, Value::Array(room) if in_use(extent(room).0));
         let keep = self.entries.iter().filter(|entry| used(entry)).count();
@@ -328,7 +320,7 @@ impl<'h> PythonDict<'h> {
         Ok(())
     }
 
-    /// Gets the memory for a key and its value.
+    /// Allocates a key and its value.
     fn ready(&self, heap: HeapRef<'h>, key: &str, new: &New<'_>) -> Result<Ready<'h>, Error> {
         let hash = self.hash(key);
         let place = match self.find_hash(hash, key) {

@@ -13,16 +13,14 @@ pub(crate) struct Line([u8; 64]);
 
 pub(super) const LINE: usize = size_of::<Line>();
 
-/// A block with an array. The vector is never longer than 0: its room holds the header and the
-/// elements, which Python stores through a [`Block`](crate::block::Block).
+/// A block with an array. The vector's length is 0: its room holds header and elements, which
+/// Python stores through a [`Block`](crate::block::Block).
 pub(super) type Room<'h> = PVec<'h, Line>;
 
-/// The address of a block, and its bytes.
 pub(super) fn extent(room: &Room<'_>) -> (usize, usize) {
     (room.as_ptr().addr(), room.capacity() * LINE)
 }
 
-/// A value in the heap.
 #[derive(Persist)]
 #[repr(C, u8)]
 pub(super) enum Value<'h> {
@@ -40,8 +38,8 @@ pub(super) enum Value<'h> {
 }
 
 impl Value<'_> {
-    /// The words that were assigned, among which an address may be: address and bytes. In its entry
-    /// is more, which is not defined.
+    /// The assigned words, among which addresses may be: address and bytes. The rest of the entry
+    /// is undefined.
     pub(super) fn words(&self) -> Option<(usize, usize)> {
         match self {
             Value::Int(value) => Some((from_ref(value).addr(), size_of::<i64>())),
@@ -52,8 +50,8 @@ impl Value<'_> {
         }
     }
 
-    /// The address of bytes that are no words: text, four letters of which are an address of a
-    /// program at a fixed place, and trees, whose numbers lie at any byte.
+    /// The address of bytes that are no words, where four letters, or numbers at any byte, may look
+    /// like addresses.
     pub(super) fn letters(&self) -> Option<usize> {
         match self {
             Value::Str(text) => Some(text.as_ptr().addr()),
@@ -72,12 +70,11 @@ pub(crate) enum New<'a> {
     Str(&'a str),
     Bytes(&'a [u8]),
     Tree(&'a [u8]),
-    /// The address of a block that is in the dict's list of unlinked ones.
+    /// The address of an unlinked block of the dict.
     Array(usize),
 }
 
 impl New<'_> {
-    /// Bytes of the block that it needs.
     pub(super) fn size(&self) -> usize {
         match self {
             New::Str(text) => text.len(),
@@ -86,7 +83,7 @@ impl New<'_> {
         }
     }
 
-    /// The value, with a block of its own; `None` for an array, which has one.
+    /// The value with a block of its own; `None` for an array, which has one.
     pub(super) fn copy_into<'h>(&self, heap: HeapRef<'h>) -> Result<Option<Value<'h>>, Error> {
         let bytes = |bytes: &[u8]| {
             let mut copy = PVec::new_in(heap);
@@ -106,7 +103,7 @@ impl New<'_> {
     }
 }
 
-/// A value on its way out: a Python object already, or the bytes that Python code makes one of.
+/// A value on its way out: a Python object, or bytes that Python code converts.
 pub(super) enum Found {
     Object(Py<PyAny>),
     Tree(Py<PyAny>),
@@ -133,7 +130,7 @@ impl Found {
         Found::Object(object)
     }
 
-    /// Bytes it was copied from, roughly.
+    /// Its bytes, roughly.
     pub(super) fn weight(value: &Value<'_>) -> usize {
         match value {
             Value::Str(text) => text.len(),

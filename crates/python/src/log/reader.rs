@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 
-/// A log, as a psync left it, from its first record on, beside its writer. Made by `Pool.log` with
-/// mode "r". `indelible.LogReader` iterates over it.
+/// A log as of a psync, from its first record on, beside its writer. Made by `Pool.log` with mode
+/// "r". `indelible.LogReader` iterates over it.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct LogReader {
     handle: Handle<indelible::LogReader>,
@@ -16,8 +16,7 @@ pub(crate) struct LogReader {
     name: String,
 }
 
-/// The record of Python. No code of Python's runs meanwhile, after which a signal could lose the
-/// record.
+/// The record for Python, without running Python code: a signal could lose the record.
 fn record<'py>(py: Python<'py>, of: &indelible::LogRecord) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || {
@@ -40,19 +39,17 @@ impl LogReader {
         })
     }
 
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
     }
 
-    /// The next record; None: there is none, as of the psync that it shows.
+    /// The next record; None: there is none, as of the shown psync.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.handle.with(py, "read", indelible::LogReader::read)?;
         found.map(|found| record(py, &found)).transpose()
@@ -66,13 +63,12 @@ impl LogReader {
         self.read(py)
     }
 
-    /// Goes to the newest psync; returns whether there was one. The next record stays the next one.
+    /// Goes to the newest psync; returns whether it was newer. The next record stays the next.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.with(py, "refresh", indelible::LogReader::refresh)
     }
 
-    /// Whether it keeps writers away, and has the object's addresses: in a pool that was opened for
-    /// reading.
+    /// Whether it excludes writers, and has the object's addresses: in a pool opened for reading.
     #[getter]
     fn locked(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.with(py, "inspect", |reader| Ok(reader.is_locked()))
@@ -92,7 +88,7 @@ impl LogReader {
         self.handle.is_closed()
     }
 
-    /// Reads no longer.
+    /// Stops reading.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, self.pool.get().table())
     }

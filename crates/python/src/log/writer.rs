@@ -21,17 +21,16 @@ pub(crate) struct Log {
     handle: Handle<Open>,
     pool: Py<Pool>,
     name: String,
-    /// Whether records were appended since the last psync.
+    /// Whether appended records are not durable.
     unsynced: Unsynced,
 }
 
 struct Open {
     log: indelible::Log,
-    /// Messages of a queue that were appended, and that no call has returned: a psync failed.
+    /// Messages appended but not returned: a psync failed.
     collected: Vec<Vec<u8>>,
 }
 
-/// See `Pool.log`.
 #[pyfunction]
 pub(crate) fn _open_log(pool: &Bound<'_, Pool>, name: &str, key: Option<&[u8]>) -> PyResult<Log> {
     let log = pool.get().with(pool.py(), "attach", |pool| pool.open_log(name, key.unwrap_or_default()))?;
@@ -46,20 +45,18 @@ pub(crate) fn _open_log(pool: &Bound<'_, Pool>, name: &str, key: Option<&[u8]>) 
 
 #[pymethods]
 impl Log {
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
     }
 
-    /// Appends a record, any object with a buffer, which is durable as of the next psync; returns
-    /// its number, from 0 on. The object grows as it needs.
+    /// Appends a record, any object with a buffer, durable at the next psync; returns its number,
+    /// from 0 on. The object grows.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         let record = message(record)?;
         let bytes = record.as_bytes();
@@ -70,7 +67,7 @@ impl Log {
         })
     }
 
-    /// Makes all records durable that were appended.
+    /// Makes all appended records durable.
     fn psync(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "psync", |open| {
             open.log.psync()?;
@@ -79,16 +76,14 @@ impl Log {
         })
     }
 
-    /// Waits for a message of a queue, for `timeout` seconds at most, or without limit. Appends it,
-    /// and up to `most` messages in all of those that are there, makes them durable by one psync,
-    /// and takes them out of the queue: a message that a producer finds taken
-    /// (`Producer.wait_taken`) is in the log for good. Returns the messages; none if the time is
-    /// over.
+    /// Waits up to `timeout` seconds, or without limit, for a message of a queue. Appends it, and
+    /// up to `most` messages in all that are there, makes them durable by one psync, then takes
+    /// them out of the queue: a message that `Producer.wait_taken` reports as taken is in the log.
+    /// Returns the messages; none after the timeout.
     ///
-    /// A message that an earlier collector made durable, but died before it took it out, is neither
-    /// appended again nor returned, as long as the log has collected from no other queue since: it
-    /// is in the log. After an error the messages stay in the queue, for the next call, or for the
-    /// next process that opens the log.
+    /// Messages that a dead collector made durable but did not take out are neither appended nor
+    /// returned again, if the log has collected from no other queue since. After an error the
+    /// messages stay in the queue.
     #[pyo3(signature = (consumer, most = 256, timeout = None))]
     fn collect<'py>(
         &self,
@@ -139,7 +134,7 @@ impl Log {
         self.handle.is_closed()
     }
 
-    /// Detaches; records that were not psynced are gone.
+    /// Detaches; unpsynced records are lost.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.close(py, self.pool.get().table(), |open| open.log.detach())?;
         self.unsynced.lost(py)

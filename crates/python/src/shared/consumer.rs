@@ -1,4 +1,4 @@
-//! The side of a queue that takes messages out.
+//! The receiving side of a queue.
 
 use super::asyncio;
 use crate::handle::Handle;
@@ -6,12 +6,11 @@ use crate::patience::timeout;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Takes messages out of a queue: made by `Queue.consumer`; a context manager, which closes it. It
-/// iterates over messages, and waits for each.
+/// Takes messages out of a queue. Made by `Queue.consumer`; a context manager, which closes it.
+/// Iterates over messages, and waits for each.
 ///
-/// `receive` takes a message out at once. To act upon messages before they are gone, `look` at as
-/// many as you like, and `release` them: a consumer that dies in between leaves them to the next
-/// one.
+/// `receive` takes a message out at once. To act upon messages first, `look` at them, then
+/// `release` them: a consumer that dies in between leaves them to the next one.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Consumer {
     pub(crate) handle: Handle<indelible::Consumer>,
@@ -27,8 +26,8 @@ const TAKE: &str = "take a message out of";
 
 #[pymethods]
 impl Consumer {
-    /// Takes the next message out, once there is one, within `timeout` seconds, however long that
-    /// takes without. None: there was none.
+    /// Takes the next message out; waits up to `timeout` seconds, by default without limit. None:
+    /// there was none.
     #[pyo3(signature = (timeout = None))]
     fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let received = self.handle.wait(py, TAKE, self::timeout(timeout)?, |consumer, left| {
@@ -38,9 +37,9 @@ impl Consumer {
         Ok(received.map(|message| PyBytes::new(py, &message)))
     }
 
-    /// The next message that it has not looked at, and its number, once there is one, within
-    /// `timeout` seconds, however long that takes without. None: there was none. It stays in the
-    /// queue until `release`: at most as many can be looked at as the queue holds.
+    /// The next message that it has not looked at, and its number; waits up to `timeout` seconds,
+    /// by default without limit. None: there was none. The message stays in the queue until
+    /// `release`; at most as many can be looked at as the queue holds.
     #[pyo3(signature = (timeout = None))]
     fn look<'py>(
         &self,
@@ -54,12 +53,12 @@ impl Consumer {
         Ok(seen.map(|(number, message)| (number, PyBytes::new(py, &message))))
     }
 
-    /// Takes out all messages that were looked at: their producers know it (`Producer.wait_taken`).
+    /// Takes out all messages looked at; their producers learn it (`Producer.wait_taken`).
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, TAKE, indelible::Consumer::release)
     }
 
-    /// Has `look` begin once more, with the first message that was not released.
+    /// Makes `look` begin again with the first message not released.
     fn rewind(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, TAKE, |consumer| {
             consumer.rewind();
@@ -67,8 +66,8 @@ impl Consumer {
         })
     }
 
-    /// Waits until there is a message, for `timeout` seconds at most, and takes none. Messages that
-    /// were looked at are looked at once more.
+    /// Waits up to `timeout` seconds for a message, and takes none. Messages looked at are looked
+    /// at again.
     fn _is_ready(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let seen = self.handle.wait(py, TAKE, self::timeout(Some(timeout))?, |consumer, left| {
             let seen = consumer.look(&mut Vec::new(), Some(left))?;
@@ -78,8 +77,8 @@ impl Consumer {
         Ok(seen.is_some())
     }
 
-    /// Takes the next message out, once there is one, within `timeout` seconds; other tasks of
-    /// asyncio run meanwhile. None: there was none. A task that is cancelled takes none.
+    /// Takes the next message out; waits up to `timeout` seconds, while other tasks of asyncio run.
+    /// None: there was none. A cancelled task takes none.
     #[pyo3(signature = (timeout = None))]
     fn receive_async(slf: Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Bound<'_, PyAny>> {
         asyncio(slf.py(), "receive", (slf, timeout))
@@ -89,7 +88,7 @@ impl Consumer {
         asyncio(slf.py(), "messages", (slf,))
     }
 
-    /// Takes messages out, one by one, until none comes within `timeout` seconds; 0: those that are
+    /// Takes messages out one by one, until none comes within `timeout` seconds; 0: those that are
     /// there.
     fn messages(slf: Bound<'_, Self>, timeout: f64) -> PyResult<Messages> {
         self::timeout(Some(timeout))?;
@@ -106,8 +105,7 @@ impl Consumer {
         self.handle.is_closed()
     }
 
-    /// Ends its part, so that another one can have it. Messages that were looked at and not
-    /// released stay in the queue.
+    /// Ends its use of the queue, for another consumer. Messages not released stay in the queue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, || Ok(()))
     }
@@ -127,7 +125,6 @@ impl Consumer {
     }
 }
 
-/// Messages, as they are taken out.
 #[pyclass(frozen, module = "indelible._indelible")]
 pub(crate) struct Messages {
     consumer: Py<Consumer>,

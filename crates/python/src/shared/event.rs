@@ -19,13 +19,13 @@ impl Event {
 
 #[pymethods]
 impl Event {
-    /// The descriptor. The event owns it: callers neither close it nor read from it.
+    /// The descriptor, owned by the event: neither close it nor read from it.
     fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.handle.with(py, "use", |event| Ok(event.as_fd().as_raw_fd()))
     }
 
-    /// Makes the descriptor unreadable until the next change; returns how many changes there were
-    /// since the last call, as far as they were seen.
+    /// Makes the descriptor unreadable until the next change; returns how many changes were seen
+    /// since the last call.
     fn take(&self, py: Python<'_>) -> PyResult<u64> {
         self.handle.with(py, "use", |event| event.take())
     }
@@ -36,7 +36,7 @@ impl Event {
         self.handle.is_closed()
     }
 
-    /// Watches the word no longer, and closes the descriptor.
+    /// Stops watching the word, and closes the descriptor.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, || Ok(()))
     }

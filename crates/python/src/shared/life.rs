@@ -3,7 +3,7 @@
 use crate::handle::Handle;
 use pyo3::prelude::*;
 
-/// A life that others ask for by its number: see `Shared.begin_life`. A context manager, which ends
+/// A life, known to others by its number: see `Shared.begin_life`. A context manager, which ends
 /// it.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct Life {
@@ -20,7 +20,7 @@ impl Life {
 
 #[pymethods]
 impl Life {
-    /// The number that others know it by; not 0.
+    /// Its number, never 0.
     #[getter]
     fn number(&self) -> u32 {
         self.number
@@ -32,7 +32,7 @@ impl Life {
         self.handle.is_closed()
     }
 
-    /// Ends it, and wakes those that wait for that.
+    /// Ends it, and wakes waiters.
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, || Ok(()))
     }

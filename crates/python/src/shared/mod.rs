@@ -22,7 +22,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-/// The coroutine or iterator of asyncio that the package's Python half has by that name.
+/// The asyncio coroutine or iterator of the package's Python half with that name.
 fn asyncio<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
     py.import("indelible._asyncio")?.getattr(name)?.call1(with)
 }
@@ -31,7 +31,7 @@ fn asyncio<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> PyRe
 pub(crate) fn message<'py>(of: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     match of.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.clone()),
-        // Elements of any type, in their order, also where they do not lie side by side.
+        // Elements of any type, in order, also scattered ones.
         Err(_) => Ok(PyMemoryView::from(of)?.call_method0("tobytes")?.cast_into()?),
     }
 }

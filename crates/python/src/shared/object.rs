@@ -15,12 +15,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 
-/// Memory that processes have in common, at one address; a buffer of its bytes. Made by
-/// `Pool.shared`. Nothing in it becomes durable.
+/// Memory shared by processes at one address; a buffer of its bytes. Made by `Pool.shared`. Nothing
+/// in it becomes durable.
 ///
-/// Any of them may store to any byte at any moment: `word` has words that change as a whole, and
-/// can be waited for; `queue` has messages. Words, queues and lives that were taken from it keep
-/// the memory as long as they are there.
+/// Any process may store to any byte at any moment: a `word` changes as a whole, and can be waited
+/// for; a `queue` has messages. Words, queues and lives taken from it keep the memory.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Shared {
     handle: Handle<SharedObject>,
@@ -30,7 +29,6 @@ pub(crate) struct Shared {
     size: usize,
 }
 
-/// See `Pool.shared`.
 #[pyfunction]
 pub(crate) fn _attach_shared(
     pool: &Bound<'_, Pool>,
@@ -49,8 +47,7 @@ pub(crate) fn _attach_shared(
     })
 }
 
-/// Attaches, and creates it before if that is asked for: where there is none, or one of an earlier
-/// boot.
+/// Attaches; with `create` makes a missing object, or one of an earlier boot.
 fn attach(
     pool: &indelible::Pool,
     name: &str,
@@ -60,7 +57,7 @@ fn attach(
     match (pool.attach_shared_with_key(name, key), size) {
         (Err(error), Some(size)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::VolatileGone) => {
             match pool.create_with(name, &CreateOptions::new(size).class(Class::Shared).key(key)) {
-                // Another process was faster.
+                // Another process made it.
                 Err(error) if error.kind() == ErrorKind::Exists => {}
                 created => created?,
             }
@@ -75,7 +72,7 @@ impl Shared {
         &self.name
     }
 
-    /// The object, for values that keep it by themselves.
+    /// The object, for values that keep it themselves.
     fn object(&self, py: Python<'_>, operation: &str) -> PyResult<SharedObject> {
         self.handle.with(py, operation, |object| Ok(object.clone()))
     }
@@ -83,13 +80,11 @@ impl Shared {
 
 #[pymethods]
 impl Shared {
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
@@ -117,13 +112,13 @@ impl Shared {
         self.handle.is_closed()
     }
 
-    /// Arrays and memoryviews of it that are in use.
+    /// Arrays and memoryviews of it in use.
     #[getter]
     fn views(&self) -> usize {
         self.handle.views()
     }
 
-    /// Checks that the memory is whole. A truncated file makes the bytes zeros: Gone then. All
+    /// Checks that the memory is whole: bytes of a truncated file are zeros, and this is Gone. All
     /// other calls check by themselves; call this after direct reads of the bytes.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "check", |object| object.check())
@@ -144,8 +139,8 @@ impl Shared {
         Event::new(self.handle.with(py, "watch a word of", |object| object.event(offset, seen))?, &self.name)
     }
 
-    /// The queue at `offset`, a multiple of 64; made if there is none. All who open it give the
-    /// same options: see `Pool.queue`.
+    /// The queue at `offset`, a multiple of 64; made if missing. All users give the same options:
+    /// see `Pool.queue`.
     #[pyo3(signature = (offset = 0, *, slots = 1024, most = 64, one_producer = false))]
     fn queue(
         slf: &Bound<'_, Self>,
@@ -160,26 +155,26 @@ impl Shared {
         Ok(Queue::new(queue, slf.clone().unbind(), offset))
     }
 
-    /// The number of the life of this process, which ends once it has released the object
-    /// everywhere, in any way. No other life ever gets that number, unlike process IDs.
+    /// The number of this process's life, which ends once it has released the object everywhere.
+    /// Unlike process IDs it is never reused.
     #[getter]
     fn life(&self, py: Python<'_>) -> PyResult<u32> {
         self.handle.with(py, "inspect", |object| Ok(object.life()))
     }
 
-    /// Begins a life, for example of a thread: processes that know its number are told when it
-    /// ends. It ends by `Life.end`, when its last reference goes, and with the process.
+    /// Begins a life, for example of a thread, whose end other processes notice. It ends by
+    /// `Life.end`, with its last reference, or with the process.
     fn begin_life(&self, py: Python<'_>) -> PyResult<Life> {
         Ok(Life::new(self.handle.with(py, "begin a life in", |object| object.begin_life())?))
     }
 
-    /// Whether the life of this number goes on, in any process.
+    /// Whether the life of this number, in any process, goes on.
     fn is_alive(&self, py: Python<'_>, number: u32) -> PyResult<bool> {
         self.handle.with(py, "look for a life in", |object| object.is_alive(number))
     }
 
-    /// Waits until the life of this number has ended, for `timeout` seconds at most, however long
-    /// it takes without; returns whether it has. A death is noticed within 10 ms.
+    /// Waits up to `timeout` seconds, by default without limit, for the end of this life; returns
+    /// whether it has ended. A death is noticed within 10 ms.
     #[pyo3(signature = (number, timeout = None))]
     fn wait_end(&self, py: Python<'_>, number: u32, timeout: Option<f64>) -> PyResult<bool> {
         let object = self.object(py, "wait for the end of a life in")?;
@@ -190,9 +185,8 @@ impl Shared {
         Ok(ended.is_some())
     }
 
-    /// Lets go of it: of the memory, too, if no words, queues or lives are left. The memory stays
-    /// in the machine until the object is removed. BufferError while arrays or memoryviews of it
-    /// exist.
+    /// Releases it, and the memory, unless words, queues or lives are left. The memory stays in the
+    /// machine until the object is removed. BufferError while arrays or memoryviews of it exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, self.pool.get().table())
     }
@@ -201,8 +195,7 @@ impl Shared {
         slf
     }
 
-    /// Closes. On an exception, arrays that its traceback keeps are no second error: it is closed
-    /// with the last of them.
+    /// Closes. After an exception it is closed with the last of its arrays.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -222,7 +215,7 @@ impl Shared {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let shared = slf.get();
-        // Mapped as long as the attachment is.
+        // Mapped while attached.
         let bytes = Bytes::new(shared.address, shared.size, true);
         let lend = || shared.handle.view(slf.py(), USE, |_| Ok(bytes));
         // SAFETY: Python's.

@@ -1,12 +1,12 @@
-//! The side of a queue that puts messages in.
+//! The sending side of a queue.
 
 use super::{asyncio, message};
 use crate::handle::Handle;
 use crate::patience::timeout;
 use pyo3::prelude::*;
 
-/// One who puts messages into a queue: made by `Queue.producer`; a context manager, which closes
-/// it. Threads may use it at once, but wait for each other: give each its own.
+/// Puts messages into a queue. Made by `Queue.producer`; a context manager, which closes it.
+/// Threads that share it wait for each other: give each its own.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Producer {
     handle: Handle<indelible::Producer>,
@@ -20,9 +20,8 @@ impl Producer {
 
 #[pymethods]
 impl Producer {
-    /// Puts a message in, once there is room, within `timeout` seconds, however long that takes
-    /// without. Returns the message's number, by which `wait_taken` knows it; None if the queue
-    /// stayed full.
+    /// Puts a message in; waits up to `timeout` seconds for room, by default without limit. Returns
+    /// the message's number for `wait_taken`; None if the queue stayed full.
     ///
     /// A message is any object with a buffer: bytes, bytearray, memoryview, numpy array. It
     /// outlives this process.
@@ -38,8 +37,8 @@ impl Producer {
         self.handle.wait(py, "put a message into", timeout, |producer, left| producer.send(bytes, Some(left)))
     }
 
-    /// As `send`; other tasks of asyncio run while the queue is full. A task that is cancelled puts
-    /// none in.
+    /// As `send`; other tasks of asyncio run while the queue is full. A cancelled task puts none
+    /// in.
     #[pyo3(signature = (message, timeout = None))]
     fn send_async<'py>(
         slf: Bound<'py, Self>,
@@ -49,9 +48,9 @@ impl Producer {
         asyncio(slf.py(), "send", (slf, message, timeout))
     }
 
-    /// Waits until the message of this number was taken out, and all before it, for `timeout`
-    /// seconds at most, however long it takes without; returns whether it was. One that
-    /// `Log.collect` takes out is durable.
+    /// Waits up to `timeout` seconds, by default without limit, until this message and all before
+    /// it were taken out; returns whether they were. A message taken out by `Log.collect` is
+    /// durable.
     #[pyo3(signature = (number, timeout = None))]
     fn wait_taken(&self, py: Python<'_>, number: u64, timeout: Option<f64>) -> PyResult<bool> {
         let taken = self.handle.wait(py, "wait for", self::timeout(timeout)?, |producer, left| {
@@ -66,7 +65,7 @@ impl Producer {
         self.handle.is_closed()
     }
 
-    /// Ends its part. The messages stay in the queue.
+    /// Ends its use of the queue. The messages stay.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, || Ok(()))
     }

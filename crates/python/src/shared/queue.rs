@@ -19,11 +19,11 @@ pub(crate) fn _queue_bytes(py: Python<'_>, slots: usize, most: usize, one_produc
     options(slots, most, one_producer).bytes().map_err(|error| exception(py, &error))
 }
 
-/// A queue in a shared object: messages of up to `most` bytes, put in by producers of any
-/// processes, and taken out in their order by one consumer. Made by `Pool.queue` or `Shared.queue`.
+/// A queue in a shared object: messages of up to `most` bytes, from producers of any processes, in
+/// order to one consumer. Made by `Pool.queue` or `Shared.queue`.
 ///
-/// Each of them may die at any instruction: a message that a producer was putting in is left out,
-/// and the next consumer goes on where the last one was.
+/// Each of them may die at any instruction: an unfinished message is left out, and the next
+/// consumer continues after the last one.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Queue {
     queue: indelible::Queue,
@@ -52,25 +52,23 @@ impl Queue {
 
 #[pymethods]
 impl Queue {
-    /// The shared object that it lies in.
     #[getter]
     fn shared(&self, py: Python<'_>) -> Py<Shared> {
         self.shared.clone_ref(py)
     }
 
-    /// Its offset in the object, in bytes.
     #[getter]
     fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Messages that it holds at most.
+    /// Most messages that it holds.
     #[getter]
     fn slots(&self) -> usize {
         self.queue.options().slots
     }
 
-    /// Bytes of its longest message.
+    /// Bytes of the longest message.
     #[getter]
     fn most(&self) -> usize {
         self.queue.options().most
@@ -82,26 +80,25 @@ impl Queue {
         self.queue.options().kind == QueueKind::OneProducer
     }
 
-    /// A random number that this queue has, and no other one.
+    /// The queue's random number.
     #[getter]
     fn id(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, "inspect", |queue| Ok(queue.id()))
     }
 
-    /// Messages that were left out because their producers died, as far as consumers have got.
+    /// Messages left out so far because their producers died.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, "inspect", |queue| Ok(queue.skipped()))
     }
 
-    /// A producer of messages. In a queue of one producer it is the only one until it is closed, or
-    /// its process dies: Held meanwhile.
+    /// A producer. A queue of one producer has one until it is closed, or its process dies: Held
+    /// meanwhile.
     fn producer(&self, py: Python<'_>) -> PyResult<Producer> {
         Ok(Producer::new(self.with(py, "put messages into", indelible::Queue::producer)?))
     }
 
-    /// The consumer, which takes messages out until it is closed, or its process dies: Held
-    /// meanwhile.
+    /// The consumer. A queue has one until it is closed, or its process dies: Held meanwhile.
     fn consumer(&self, py: Python<'_>) -> PyResult<Consumer> {
         Ok(Consumer::new(self.with(py, "take messages out of", indelible::Queue::consumer)?))
     }

@@ -10,8 +10,8 @@ use pyo3::types::{PyMemoryView, PySlice};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The reader's side of a stream. A call is one step for signals of Python: no handler runs
-/// between a message that was taken and its bytes in the buffer.
+/// The reading side of a stream. A call is one step for signals of Python: no handler runs between
+/// taking a message and storing its bytes.
 #[pyclass(frozen, module = "indelible._indelible")]
 pub(crate) struct StreamBytes {
     consumer: Py<Consumer>,
@@ -22,7 +22,6 @@ pub(crate) struct StreamBytes {
 #[derive(Default)]
 struct Part {
     bytes: Vec<u8>,
-    /// Bytes of it that were read.
     read: usize,
     ended: bool,
     closed: bool,
@@ -41,7 +40,8 @@ impl StreamBytes {
         Ok(StreamBytes { consumer, timeout: self::timeout(timeout)?, part: Mutex::default() })
     }
 
-    /// Fills in bytes that are there, or come first; returns how many: 0 at the end of the stream.
+    /// Fills in the bytes that are there, or come first; returns their number, 0 at the end of the
+    /// stream.
     fn readinto(&self, py: Python<'_>, into: &Bound<'_, PyAny>) -> PyResult<usize> {
         let room = PyMemoryView::from(into)?.call_method1("cast", ("B",))?;
         let room_len = room.len()?;
@@ -80,7 +80,7 @@ impl StreamBytes {
         Ok(count)
     }
 
-    /// Reads no more.
+    /// Stops reading.
     fn close(&self) {
         self.part().closed = true;
     }

@@ -31,8 +31,7 @@ impl Word {
         }
     }
 
-    /// Does something with the word, which is nothing that waits. A page that is gone is one of
-    /// zeros, and an error here.
+    /// Works on the word, without waiting. A lost page is zeros, and an error here.
     fn with<R>(&self, py: Python<'_>, operation: &str, f: impl FnOnce(&AtomicU32) -> R) -> PyResult<R> {
         self.expect_ours(py, operation)?;
         let done = self.object.word(self.offset).map(|word| f(&word));
@@ -43,7 +42,6 @@ impl Word {
 
 #[pymethods]
 impl Word {
-    /// Its offset in the object, in bytes.
     #[getter]
     fn offset(&self) -> usize {
         self.offset
@@ -54,43 +52,41 @@ impl Word {
         self.with(py, "read a word of", |word| word.load(SeqCst))
     }
 
-    /// Gives it another value.
+    /// Stores a value.
     fn store(&self, py: Python<'_>, value: u32) -> PyResult<()> {
         self.with(py, "change a word of", |word| word.store(value, SeqCst))
     }
 
-    /// Gives it another value, and returns the one that it had.
+    /// Stores a value; returns the former one.
     fn exchange(&self, py: Python<'_>, value: u32) -> PyResult<u32> {
         self.with(py, "change a word of", |word| word.swap(value, SeqCst))
     }
 
-    /// Gives it the value `new` if it has `expected`, as one step; returns whether it had.
+    /// Stores `new` if it has `expected`, as one step; returns whether it had.
     fn compare_exchange(&self, py: Python<'_>, expected: u32, new: u32) -> PyResult<bool> {
         self.with(py, "change a word of", |word| word.compare_exchange(expected, new, SeqCst, SeqCst).is_ok())
     }
 
-    /// Adds to it, modulo 2**32, as one step; returns the value that it had. `amount` may be
-    /// negative.
+    /// Adds `amount`, perhaps negative, modulo 2**32, as one step; returns the former value.
     #[pyo3(signature = (amount = 1))]
     fn add(&self, py: Python<'_>, amount: i64) -> PyResult<u32> {
-        // A negative amount's low half is the number to add modulo 2**32.
+        // The low half of a negative amount is the number to add modulo 2**32.
         self.with(py, "change a word of", |word| word.fetch_add(amount as u32, SeqCst))
     }
 
-    /// Sleeps until it is not `expected` any more, for `timeout` seconds at most, or without limit;
-    /// returns whether it has changed. Give a timeout where the process that would change it may
-    /// have died, or wait for that one's end (`Shared.wait_end`).
+    /// Sleeps while it is `expected`, up to `timeout` seconds, by default without limit; returns
+    /// whether it changed. Give a timeout if the process that changes it may die, or wait for its
+    /// end (`Shared.wait_end`).
     #[pyo3(signature = (expected, timeout = None))]
     fn wait(&self, py: Python<'_>, expected: u32, timeout: Option<f64>) -> PyResult<bool> {
         Ok(wait_for(py, &[(self, expected)], timeout)?.is_some())
     }
 
-    /// Wakes as many as `most` that sleep on it, all of them without, in any process; returns how
-    /// many there were.
+    /// Wakes up to `most` sleepers on it, by default all, in any process; returns their number.
     #[pyo3(signature = (most = None))]
     fn wake(&self, py: Python<'_>, most: Option<u32>) -> PyResult<usize> {
         self.expect_ours(py, "wake those who wait for")?;
-        // The kernel counts with a sign.
+        // The kernel's number is signed.
         let most = most.unwrap_or(i32::MAX as u32);
         let woken = self.object.word(self.offset).and_then(|word| word.wake(most));
         woken.map_err(|error| exception(py, &error))
@@ -105,9 +101,9 @@ impl Word {
     }
 }
 
-/// Sleeps until one of the words, of any shared objects, differs from its expected number, for
-/// `timeout` seconds at most, or without limit. Returns the position of the first that has changed,
-/// None if none has. `words` are pairs of a word and a number, 128 at most.
+/// Sleeps until one of the words, of any shared objects, differs from its expected number, up to
+/// `timeout` seconds, by default without limit. Returns the position of the first changed one, or
+/// None. `words` are up to 128 pairs of a word and a number.
 #[pyfunction]
 #[pyo3(signature = (words, timeout = None))]
 pub(crate) fn wait_any(

@@ -12,7 +12,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
-/// A view in this process. `indelible.AttachedView` has its slots as values of Python, and arrays.
+/// A view in this process. `indelible.AttachedView` has its slots as Python values, and arrays.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct AttachedView {
     pub(super) handle: Handle<indelible::AttachedView>,
@@ -21,8 +21,8 @@ pub(crate) struct AttachedView {
     resumed: Option<Resumed>,
 }
 
-/// How a program comes to run again: restarts; process and signal, if they are known; of each
-/// object that this concerns its slot, name, psyncs, whether it was in use, whether it is gone.
+/// Why a program runs again: restarts; process and signal, if known; of each concerned object slot,
+/// name, psyncs, whether it was in use, whether it is gone.
 type Resumed = (u32, Option<u32>, Option<i32>, Vec<(usize, String, u64, bool, bool)>);
 
 fn resumed(how: indelible::Resumed) -> Resumed {
@@ -31,8 +31,8 @@ fn resumed(how: indelible::Resumed) -> Resumed {
     (how.restarts, how.process, how.signal, objects.collect())
 }
 
-/// A slot; the rights that are allowed; name, address, bytes and memory of its object; why it could
-/// not be had.
+/// A slot; the allowed rights; its object's name, address, bytes and memory; why it is not
+/// attached.
 type State = (Slot, Option<&'static str>, String, usize, usize, &'static str, Option<Py<PyBaseException>>);
 
 fn state(py: Python<'_>, of: SlotState) -> State {
@@ -48,15 +48,14 @@ fn state(py: Python<'_>, of: SlotState) -> State {
 
 #[pymethods]
 impl AttachedView {
-    /// Without a name: the view that `pmo run` started the program in, in its contexts. `pool` is
-    /// its pool.
+    /// Without a name: the view and contexts of `pmo run`, whose pool is `pool`.
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: Option<&str>, contexts: Vec<String>) -> PyResult<Self> {
         let attach = |pool: &indelible::Pool| match name {
             Some(name) => Ok((indelible::AttachedView::attach_in(pool, name, &contexts)?, None)),
             None => match indelible::AttachedView::from_environment()? {
                 Some(started) => Ok(started),
-                // The variable was taken away since the caller looked: no view has such a name.
+                // The variable is gone: no view has such a name.
                 None => Ok((indelible::AttachedView::attach(pool, "")?, None)),
             },
         };
@@ -87,7 +86,7 @@ impl AttachedView {
         self.pool.clone_ref(py)
     }
 
-    /// Names of the security contexts, as they were when it was attached.
+    /// Names of the security contexts at the attach.
     #[getter]
     fn contexts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.handle.with(py, "inspect", |view| Ok(view.contexts()))
@@ -98,12 +97,11 @@ impl AttachedView {
         Ok(slots.into_iter().map(|slot| state(py, slot)).collect())
     }
 
-    /// The bytes of the object in a slot; attaches it if it is not yet: for loads ("r"), or for
-    /// stores as well ("r+"); without a mode for the rights that it can have. Finds slots that are
-    /// new in the view.
+    /// The bytes of the object in a slot, attached if need be: for loads ("r"), or also stores
+    /// ("r+"); by default for the possible rights. Finds new slots of the view.
     ///
-    /// Denied: no security context allows it. ReadOnly: the slot asks for loads, or the object can
-    /// be had for those alone. NotFound: the slot is empty.
+    /// Denied: no security context allows it. ReadOnly: the slot asks for loads, or the object
+    /// allows only loads. NotFound: the slot is empty.
     #[pyo3(signature = (slot, mode = None))]
     fn buffer<'py>(
         slf: &Bound<'py, Self>,
@@ -119,32 +117,31 @@ impl AttachedView {
         AttachedView::buffer(slf, slot, None)
     }
 
-    /// Attaches the object in a slot, if it is not attached yet; returns its address.
+    /// Attaches the object in a slot, if need be; returns its address.
     fn bring(&self, py: Python<'_>, slot: usize) -> PyResult<usize> {
         self.handle.with(py, "use a slot of", |view| Ok(view.bring(slot)?.addr().get()))
     }
 
-    /// Attaches all objects that are not attached yet, those for stores in one step of the pool;
-    /// returns how many are attached then. Those that cannot be had are no error: `slots` has
-    /// theirs.
+    /// Attaches all objects, those for stores in one step of the pool; returns the number attached.
+    /// `slots` has the errors of the others.
     fn bring_all(&self, py: Python<'_>) -> PyResult<usize> {
         self.handle.with(py, "use the slots of", |view| view.bring_all())
     }
 
-    /// Takes over all changes of the view and of its security contexts: objects whose slots were
-    /// emptied, or have other objects or rights, are detached, and their stores since their last
-    /// psync are forgotten. BufferError while arrays or memoryviews of any of its objects exist.
+    /// Adopts all changes of the view and its security contexts: objects of emptied slots, and
+    /// slots with other objects or rights, are detached, and their unpsynced stores are lost.
+    /// BufferError while arrays or memoryviews of any of its objects exist.
     fn adopt(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.unused(py, "adopt changes of", indelible::AttachedView::adopt)
     }
 
-    /// Makes the stores to all objects of the view durable, as one step, without the GIL. No thread
-    /// may store to them meanwhile.
+    /// Makes the stores to all objects durable, as one step, without the GIL. No thread may store
+    /// to them meanwhile.
     fn psync(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "psync", indelible::AttachedView::psync)
     }
 
-    /// Arrays and memoryviews of its objects that are in use.
+    /// Arrays and memoryviews of its objects in use.
     #[getter]
     fn views(&self) -> usize {
         self.handle.views()
@@ -156,8 +153,8 @@ impl AttachedView {
         self.handle.is_closed()
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
-    /// BufferError while arrays or memoryviews of them exist.
+    /// Detaches the view and its objects; unpsynced stores are lost. BufferError while arrays or
+    /// memoryviews of them exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, self.pool.get().table())
     }
@@ -166,8 +163,8 @@ impl AttachedView {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
-    /// are no second error: it is closed with the last of them.
+    /// Psyncs and closes. After an exception it psyncs nothing, and is closed with the last of its
+    /// arrays.
     fn __exit__(
         &self,
         py: Python<'_>,

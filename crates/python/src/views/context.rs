@@ -1,4 +1,4 @@
-//! A security context, opened to be changed.
+//! A security context opened for changes.
 
 use super::open_or_make;
 use crate::handle::Handle;
@@ -9,7 +9,7 @@ use crate::unsynced::Unsynced;
 use indelible::{RuleKind, Rules};
 use pyo3::prelude::*;
 
-/// A security context. `indelible.SecurityContext` has its rules as values of Python.
+/// A security context. `indelible.SecurityContext` has its rules as Python values.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct SecurityContext {
     handle: Handle<indelible::SecurityContext>,
@@ -19,7 +19,7 @@ pub(crate) struct SecurityContext {
     room: usize,
 }
 
-/// Default rights; of each rule its kind, the name of its object, its rights.
+/// Default rights; of each rule its kind, its object's name, its rights.
 type Said = (Option<&'static str>, Vec<(&'static str, String, Option<&'static str>)>);
 
 fn said(rules: Rules) -> Said {
@@ -83,32 +83,29 @@ impl SecurityContext {
         })
     }
 
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
     }
 
-    /// How many entries it has room for.
+    /// Number of possible entries.
     #[getter]
     fn room(&self) -> usize {
         self.room
     }
 
-    /// States the rights to all objects that no `allow` is about: "r", "rw", None.
+    /// States the rights to all objects without an `allow`: "r", "rw", None.
     fn set_default(&self, py: Python<'_>, rights: Option<&str>) -> PyResult<()> {
         let rights = asked(rights)?;
         self.change(py, |context| context.set_default(rights))
     }
 
-    /// States the rights to an object, in the place of those that it stated before: "r", "rw", None
-    /// for none at all, for any default.
+    /// States the rights to an object: "r", "rw", or None for none, whatever the default.
     ///
     /// An object of another pool is named by its ID: "id:" and 32 hexadecimal digits.
     fn allow(&self, py: Python<'_>, object: &str, rights: Option<&str>) -> PyResult<()> {
@@ -116,20 +113,20 @@ impl SecurityContext {
         self.change(py, |context| context.allow(object, rights))
     }
 
-    /// Limits the context to these rights to an object, also of delegated ones.
+    /// Limits the context's rights to an object, also delegated ones.
     fn mask(&self, py: Python<'_>, object: &str, rights: Option<&str>) -> PyResult<()> {
         let rights = asked(rights)?;
         self.change(py, |context| context.mask(object, rights))
     }
 
-    /// Lets another security context's rights count here as well, no more than these.
+    /// Adds another security context's rights, up to these.
     fn delegate(&self, py: Python<'_>, context: &str, rights: Option<&str>) -> PyResult<()> {
         let rights = asked(rights)?;
         self.change(py, |own| own.delegate(context, rights))
     }
 
-    /// Takes all entries away that are about an object, which need not be there any more if it is
-    /// named by its ID; returns how many there were.
+    /// Removes all entries about an object, which may be gone if named by its ID; returns their
+    /// number.
     fn clear(&self, py: Python<'_>, target: &str) -> PyResult<usize> {
         self.change(py, |context| context.clear(target))
     }
@@ -153,7 +150,7 @@ impl SecurityContext {
         self.handle.is_closed()
     }
 
-    /// Closes it; changes that were not psynced are gone.
+    /// Closes it; unpsynced changes are lost.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, self.pool.get().table())?;
         self.unsynced.lost(py)

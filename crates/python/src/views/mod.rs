@@ -1,5 +1,4 @@
-//! Views, which say which objects a program has in its memory, and security contexts, which say
-//! with which rights.
+//! Views, which list a program's objects, and security contexts, which list its rights.
 
 mod attached;
 mod context;
@@ -12,11 +11,11 @@ pub(crate) use view::{_read_view, View};
 
 use indelible::{ErrorKind, Result};
 
-/// Opens something; makes it if it is not there and `make` is given.
+/// Opens something, or makes it with `make` if it is missing.
 fn open_or_make<T>(open: impl Fn() -> Result<T>, make: Option<impl FnOnce() -> Result<T>>) -> Result<T> {
     match (open(), make) {
         (Err(error), Some(make)) if error.kind() == ErrorKind::NotFound => match make() {
-            // Another process was faster.
+            // Another process made it.
             Err(error) if error.kind() == ErrorKind::Exists => open(),
             made => made,
         },

@@ -13,7 +13,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 
-/// The object in a slot, as a buffer: what memoryviews of it refer to.
+/// The object in a slot, as the buffer behind memoryviews.
 #[pyclass(frozen, module = "indelible._indelible")]
 pub(super) struct SlotBytes {
     pub(super) view: Py<AttachedView>,

@@ -1,4 +1,4 @@
-//! A view, opened to be changed.
+//! A view opened for changes.
 
 use super::open_or_make;
 use crate::handle::Handle;
@@ -9,7 +9,7 @@ use crate::unsynced::Unsynced;
 use indelible::ViewSlot;
 use pyo3::prelude::*;
 
-/// A view. `indelible.View` has its slots as values of Python.
+/// A view. `indelible.View` has its slots as Python values.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct View {
     handle: Handle<indelible::View>,
@@ -51,28 +51,25 @@ impl View {
         })
     }
 
-    /// Name of the object.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool it was taken from.
     #[getter]
     fn pool(&self, py: Python<'_>) -> Py<Pool> {
         self.pool.clone_ref(py)
     }
 
-    /// How many slots it has.
+    /// Number of slots.
     #[getter]
     fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Puts an object of the pool into a slot, in the place of one that is there. It is attached
-    /// for the `rights` "r" or "rw" when it is first used, or together with the view if `at_once`.
-    /// Rights are requests: whether they can be had is found then. An object is in one slot at
-    /// most.
+    /// Puts an object of the pool into a slot, in place of any other. It is attached for the
+    /// `rights` "r" or "rw" on first use, or with the view if `at_once`. Rights are requests,
+    /// granted or refused then. An object is in one slot at most.
     #[pyo3(signature = (slot, target, rights = "rw", *, at_once = false))]
     fn set(&self, py: Python<'_>, slot: usize, target: &str, rights: &str, at_once: bool) -> PyResult<()> {
         let rights = self::rights(rights)?;
@@ -100,7 +97,7 @@ impl View {
         Ok(slots.into_iter().map(slot).collect())
     }
 
-    /// Makes the changes durable as one step. Processes that have the view attached find them then.
+    /// Makes the changes durable as one step; processes with the view attached find them then.
     fn psync(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "psync", |view| {
             view.psync()?;
@@ -115,7 +112,7 @@ impl View {
         self.handle.is_closed()
     }
 
-    /// Closes it; changes that were not psynced are gone.
+    /// Closes it; unpsynced changes are lost.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py, self.pool.get().table())?;
         self.unsynced.lost(py)

@@ -47,8 +47,6 @@ def made(*given: Any, **named: Any) -> indelible.Dict:
 
 
 class OnDict(mapping_tests.TestHashMappingProtocol):
-    """All of them."""
-
     type2test = staticmethod(made)
 
 

@@ -11,20 +11,8 @@
 //!    durably.
 //! 3. The first batch of a generation takes the place of the first batch of the one before.
 //!
-//! So the lane is in the highest generation of an intact witness. With *g* the generation before a
-//! checkpoint:
-//!
-//! | copy 0 | copy 1 | first batch | generation |
-//! |---|---|---|---|
-//! | *g* + 1 | any | any | *g* + 1 by copy 0 |
-//! | torn in the checkpoint | *g* | of *g* | *g*: no batch of *g* + 1 exists, and all of *g* are in place |
-//! | torn in the checkpoint | damaged | of *g* | *g* by the first batch (2) |
-//! | damaged | *g* + 1 | any | *g* + 1 by copy 1 |
-//! | damaged | *g*, not rewritten yet | of *g* + 1 | *g* + 1 by the first batch (2) |
-//! | damaged | *g*, not rewritten yet | of *g* | *g*: nothing was committed in *g* + 1 (3), all of *g* is in place |
-//! | damaged | *g*, not rewritten yet | damaged | *g*, and [`ending`](super::ending) looks for later batches of *g* + 1 |
-//! | damaged | damaged | intact, not below the directory's | that of the first batch (2, 3) |
-//! | damaged | damaged | damaged, or below | unknown: the lane is refused |
+//! So the lane is in the highest generation of an intact witness: FORMAT.md, section 4, has the
+//! cases. If none is intact, the lane is refused.
 
 use super::LaneLog;
 use crate::error::{Part, Result, StoreError};

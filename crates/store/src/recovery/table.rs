@@ -76,7 +76,7 @@ fn expect_newest(
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
     let redone_at = redone.next_binding.get();
     // While the number is not too high, any mix of old and new bytes behaves alike; this order
-    // spares crash campaigns images.
+    // gives crash campaigns fewer images.
     let number: U64 = read_struct(medium, TABLE_ROOT + offset_of!(Root, next_binding) as u64)?;
     if number.get() <= redone_at {
         return Ok(());

@@ -170,7 +170,7 @@ impl Nonces {
             return Ok(nonce);
         }
         if self.left.is_empty() {
-            // A page of a three-level object takes four.
+            // A page of a three-level object takes four nonces.
             self.last = (self.last * 4).clamp(4, Nonces::MOST);
             let mut nonces = [[0; 24]; Nonces::MOST];
             fill(nonces[..self.last].as_flattened_mut())?;

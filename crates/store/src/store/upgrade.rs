@@ -1,14 +1,9 @@
 //! Upgrade: converts a pool of format 1 to format 2, in place.
 //!
-//! 1. *Read* (`old`): an overlay shows the pool in format 2, and a check refuses damage before
-//!    anything changes.
-//! 2. *Drain* (`drain`): pending batches are recovered in the overlay and written to their places,
-//!    as recovery in format 1 does; the pool stays in format 1, and power loss is harmless.
-//! 3. *Begin*: both superblock slots are written in format 2 with an upgrade under way. Other
-//!    processes stay out, and lanes mean nothing from here.
-//! 4. *Convert* (`convert`): batches of the table's lane, in format 2, convert the objects' slots.
-//!    A slot tells its format, so that an interrupted upgrade can continue.
-//! 5. *End*: a check, then a superblock without the mark.
+//! FORMAT.md, section 8, has the steps. `old` shows the pool in format 2, in an overlay, and a
+//! check refuses damage before anything changes; `drain` writes pending batches to their places, in
+//! format 1; `convert` converts the slots. A slot tells its format, so that an interrupted upgrade
+//! can continue.
 //!
 //! Memory: 1 KiB per object, and the pending batches.
 

@@ -17,7 +17,6 @@ use zerocopy::{FromBytes, IntoBytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Superblock,
-    /// A slot of the lane directory.
     Directory,
     Root,
     /// A node of a tree, or bytes that look like one.
@@ -38,7 +37,6 @@ pub struct Structure {
     pub len: u64,
 }
 
-/// Every structure of a sound pool, in the order of the layout.
 #[must_use]
 pub fn structures(image: &Image) -> Vec<Structure> {
     let mut all = Vec::new();
@@ -81,7 +79,6 @@ pub fn structures(image: &Image) -> Vec<Structure> {
     all
 }
 
-/// The seed of a pool's checksums, from its first superblock slot.
 #[must_use]
 pub fn seed(image: &Image) -> u64 {
     read::<Superblock>(image, SLOTS[0]).seed.get()

@@ -54,7 +54,6 @@ impl Image {
         self.state().writes
     }
 
-    /// Reads bytes at `offset` without counting.
     pub fn get(&self, offset: u64, buf: &mut [u8]) {
         assert!(self.holds(offset, buf.len() as u64), "{} bytes at {offset}", buf.len());
         let state = self.state();
@@ -72,7 +71,6 @@ impl Image {
         }
     }
 
-    /// Writes bytes at `offset` without counting.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         assert!(self.holds(offset, bytes.len() as u64), "{} bytes at {offset}", bytes.len());
         let mut state = self.state();

@@ -88,7 +88,6 @@ pub fn old_pools() -> Vec<Pool> {
     RECIPES.iter().map(|recipe| recipe.load(recipe.old)).collect()
 }
 
-/// Returns the pool `name` of [`old_pools`].
 #[must_use]
 pub fn old_pool(name: &str) -> Pool {
     let recipe = recipe(name);

@@ -187,7 +187,6 @@ impl Process {
             Step::Psync { ref objects } => psync(writers, own, &world.psynced(own, objects), world)?,
             Step::Grow { object, size } => {
                 if let Some(writer) = writers.get_mut(&object) {
-                    // In place alone, or beside memory in use.
                     match size % 3 {
                         0 => writer.grow(size.into())?,
                         way => writer.grow_beside(size.into(), way == 1)?,

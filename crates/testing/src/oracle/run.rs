@@ -7,7 +7,6 @@ use crate::pool::{Snapshot, snapshot};
 use crate::sim::{CrashImage, Fault, SimMedium};
 use indelible_store::error::{SealError, StoreError};
 
-/// The promises of a program at each moment.
 #[derive(Default)]
 pub struct Promise {
     states: Vec<Snapshot>,
@@ -185,9 +184,7 @@ impl Run<'_> {
             E::Exists => Some(Answer::Exists),
             E::Held { .. } => Some(Answer::Held),
             E::ObjectReadOnly => Some(Answer::ReadOnly),
-            // The store chooses one.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
-            // The store decides how much fits.
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
             _ => None,
         };

@@ -305,7 +305,6 @@ impl Run<'_> {
         let again = attach_in(self.process.medium.clone(), self.process.store.clone());
         match again {
             Ok(found) => self.found(found),
-            // The next process goes on.
             Err(_) if self.broken => self.die(),
             Err(error) => Err(format!("attach: {error:?} without a failure")),
         }

@@ -20,7 +20,6 @@ pub(super) fn a_directory_is_moved_whole_or_not_at_all_by_a_power_cut() -> Verdi
         let config = SimConfig { disk, ..CONFIG };
         crash_on(config, prepare, |scenario| {
             scenario.step(|store| rename(store, "a/", "c/d/"))?;
-            // Names that others of the same step give up.
             scenario.step(|store| rename(store, "c/d/b/", "c/d/"))?;
             Ok(())
         })?;

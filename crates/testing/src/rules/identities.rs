@@ -15,7 +15,6 @@ use indelible_store::store::Store;
 use indelible_store::table::Located;
 use std::sync::Arc;
 
-/// Two leaves.
 const SIZE: u64 = 66 * PAGE - 100;
 
 fn text(error: StoreError) -> String {

@@ -64,7 +64,6 @@ pub(super) fn a_repair_says_where_it_builds() -> Verdict {
 pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
     let medium = pool_on(MEMORY);
     let store = open(&medium, 2);
-    // The root is in place; the rest waits in the lane.
     store.info().unwrap();
     medium.settle();
     create(&store, "large", 300_000);

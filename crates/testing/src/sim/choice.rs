@@ -10,7 +10,6 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq)]
 pub enum Choice {
     None,
-    /// Everything persists, as after a process's death.
     All,
     /// This write and earlier ones to its units persist, nothing else.
     Only(u64),

@@ -48,7 +48,6 @@ impl SimMedium {
         self.lock().faults.plan(kind, nth, false, fault);
     }
 
-    /// As [`fail_at`](SimMedium::fail_at), with all later ones.
     pub fn fail_from(&self, kind: OpKind, nth: u64, fault: Fault) {
         self.lock().faults.plan(kind, nth, true, fault);
     }

@@ -18,7 +18,6 @@ impl fmt::Display for Cut {
     }
 }
 
-/// The contents of a medium after a power cut.
 #[derive(Clone)]
 pub struct CrashImage {
     pub(super) contents: Pages,

@@ -4,10 +4,10 @@ use super::model::Model;
 use super::recording::Recording;
 use crate::seed::derived;
 
-/// How many images to make. Limits spread evenly; [`CrashImages::points_skipped`] tells the gaps.
+/// How many images to make, evenly spread; [`CrashImages::points_skipped`] counts omitted points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Up to so many subsets, all are made, and nothing else.
+    /// At most so many subsets are all made, and nothing else.
     pub exhaustive: u64,
     /// Pending writes that persist alone, and are lost alone.
     pub singles: usize,

@@ -119,7 +119,6 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// `len` bytes of zeros, never written.
     #[must_use]
     pub fn new(len: u64, config: SimConfig) -> Self {
         Self::holding(Pages::default(), Blocks::reserved(config.disk), len, config)

@@ -46,7 +46,6 @@ impl SimMedium {
         self.lock().lose(self.holder, everything, no_space);
     }
 
-    /// Whether lost pages are evicted some operations after the failure.
     pub fn evict_by_itself(&self, evicts: bool) {
         self.lock().evicts = evicts;
     }

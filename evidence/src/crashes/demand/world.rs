@@ -26,7 +26,6 @@ pub(super) struct Copied {
     pub(super) moment: Moment,
 }
 
-/// An object that takes room.
 pub(super) struct Filler {
     pub(super) name: String,
     /// Its process died while it created or destroyed it.

@@ -17,15 +17,12 @@ pub(super) const KEEPERS: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// Writes a group of objects
     Writer,
     /// Makes snapshots and copies of the groups' objects, changes copies, removes and merges
     Keeper,
-    /// Reads beside writers, and follows them
     Follower,
     /// Merges without pause
     Collector,
-    /// Recovers all there is and compares it
     Judge,
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Snapshots of objects as of one moment. Words: number, objects as bits, events of the groups
 /// before and after.
 pub(super) const SNAPSHOT: u64 = 1;
-/// A copy of an object with a writer. The same words.
+/// A copy of an object with a writer, with the words of a snapshot.
 pub(super) const COPY: u64 = 2;
 /// A copy of a snapshot or copy, or a snapshot of a copy. Words: number, object as a bit, number of
 /// the source, whether it is writable.
@@ -29,7 +29,7 @@ pub(super) const TO: usize = 6;
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) objects: Vec<usize>,
-    /// Events of each group: the snapshot has a state after one of them.
+    /// For each group a range of events: the snapshot has the state after one of them.
     events: [(u64, u64); GROUPS],
     changes: Vec<u64>,
     pub(super) writable: bool,

@@ -41,7 +41,6 @@ fn transfer(seed: u64, bank: usize, thread: usize, step: u64) -> Vec<(Account, A
 pub(crate) enum Role {
     /// Makes transfers until it is killed
     Victim,
-    /// Recovers the bank and compares it
     Judge,
     /// Sweeps, recovers, keeps and copies beside the others
     Keeper,
@@ -56,7 +55,6 @@ pub(crate) struct Child {
     pub(crate) pool: PathBuf,
     #[arg(long)]
     pub(crate) seed: u64,
-    /// Which bank
     #[arg(long)]
     pub(crate) bank: usize,
     /// Its objects are on demand
@@ -67,7 +65,6 @@ pub(crate) struct Child {
     pub(crate) done: Vec<u64>,
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
-    /// The clone
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
     /// End instead; a judge: nothing may be left to recover

@@ -27,8 +27,8 @@ impl InPlace {
         self.tail.object()
     }
 
-    /// Looks for psyncs in the lane since the last call, first since the last checkpoint. `Lost`:
-    /// the lane cannot tell, or the object moved.
+    /// Looks for psyncs in the lane since the last call; the first call looks from the last
+    /// checkpoint on. `Lost`: the lane cannot tell, or the object moved.
     pub fn follow(&mut self) -> Followed {
         let Ok(Some((found, lines))) = self.store.read_tail(&self.tail) else { return Followed::Lost };
         let newer = found.shown() != self.tail.shown();

@@ -3,10 +3,8 @@
 //! A process can attach objects of two pools only if the objects' ranges do not overlap. So a
 //! window begins at a random place, as far as possible from known ones.
 //!
-//! Odds: only objects collide. There are 28 million places in 54 TiB. A window of W bytes begins in
-//! R = 54 TiB - 2·W. Two unknown pools whose objects have S and T bytes meet with a probability of
-//! about (S + T) / R: 1 in 26,600 for 1 GiB each, with the usual window of 1 TiB. Among N known
-//! ones the nearest is on average more than 54 TiB / 4·N away.
+//! Odds: two unknown pools whose objects have S and T bytes meet with a probability of about
+//! (S + T) / R, where R = 54 TiB - 2·W for a window of W bytes.
 
 use crate::error::{Result, StoreError};
 
