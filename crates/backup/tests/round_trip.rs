@@ -305,3 +305,15 @@ fn a_full_pool_that_was_made_longer_comes_back_whole() {
     let report = indelible::check(&back, &options, &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
 }
+
+#[test]
+fn thousands_of_objects_are_kept_as_of_one_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    for count in [1000, 5000] {
+        let pool = Pool::format(dir.path().join(format!("{count}.pmo")), 256 << 20).unwrap();
+        (0..count).for_each(|number| pool.create(&format!("object {number}"), 1).unwrap());
+        let choice = Choice { snapshots: true, ..all() };
+        let made = backup_to(&pool, &choice, &mut Vec::new(), &mut unseen).unwrap();
+        assert_eq!((made.objects, pool.list().count() as u64), (count, count));
+    }
+}

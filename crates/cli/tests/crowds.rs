@@ -62,3 +62,16 @@ fn a_check_of_many_objects_takes_little_memory() {
     assert_eq!(checked["objects"], OBJECTS);
     assert_eq!(checked["findings"], serde_json::json!([]));
 }
+
+#[test]
+fn snapshots_of_many_objects_are_one_step() {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let rig = Rig { pool: dir.path().join("t.pmo"), dir };
+    let pool = Pool::format(&rig.pool, 256 << 20).unwrap();
+    let names: Vec<String> = (0..1000).map(|number| format!("object {number}")).collect();
+    names.iter().for_each(|name| pool.create(name, 1).unwrap());
+    drop(pool);
+    rig.pmo(["snapshot"], &names).fine();
+    assert_eq!(Pool::open(&rig.pool).unwrap().list().count(), 2000);
+    rig.pmo(["check"], [""; 0]).fine();
+}

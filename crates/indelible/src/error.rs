@@ -289,9 +289,6 @@ impl Error {
                 false => "detach and attach again, which recovers every psync that was acknowledged",
             };
         }
-        if let Cause::Store(StoreError::TooManyAtOnce { .. }) = &*self.0.cause {
-            return "move the directories in it one after the other, each as a step of its own";
-        }
         if let Some(remedy) = self.0.cause.limit() {
             return remedy;
         }

@@ -16,7 +16,7 @@ use crate::bucket::{Bucket, Trouble};
 use crate::clock::Clock;
 use crate::decode::{Change, Segment};
 use crate::error::{ReplicateError, Result};
-use crate::format::hex;
+use crate::format::{hash, hex};
 use crate::history::{History, numbers};
 use crate::names::{self, Position};
 use crate::patient::{Patient, Waits};
@@ -67,6 +67,9 @@ pub trait Authority: Send {
     /// `Owned`: an owner lives, or another claimant was first. `OtherPool`, `Unrelated`; the store's.
     fn claim(&mut self, claim: &Claim) -> Result<Position>;
 
+    /// ID of the store, the same for each claimant; empty before the claim.
+    fn store_id(&self) -> String;
+
     /// Says that the owner lives, if that is due.
     ///
     /// # Errors
@@ -97,6 +100,8 @@ pub struct StoreAuthority<'a> {
 }
 
 struct Held {
+    /// Of the record that began the first epoch.
+    store: String,
     epoch: u64,
     owner: String,
     beat: u64,
@@ -194,10 +199,15 @@ impl Authority for StoreAuthority<'_> {
             let (owner, epoch, seconds) = (other.owner, other.epoch, self.lease.as_secs());
             return Err(ReplicateError::Owned { owner, epoch, seconds });
         }
+        let store = store_id(history.all().first().unwrap_or(&record));
         let (epoch, owner) = (record.epoch, record.owner);
-        self.held = Some(Held { epoch, owner, beat: 0, renewed: self.clock.now(), shipped: 0 });
+        self.held = Some(Held { store, epoch, owner, beat: 0, renewed: self.clock.now(), shipped: 0 });
         self.beat(false);
         Ok(Position { epoch, seq: 0 })
+    }
+
+    fn store_id(&self) -> String {
+        self.held.as_ref().map(|held| held.store.clone()).unwrap_or_default()
     }
 
     fn renew(&mut self) -> Result<()> {
@@ -298,6 +308,11 @@ fn is_related(store: Patient<'_>, history: &History, objects: &BTreeSet<[u8; 16]
         }
     }
     Ok(true)
+}
+
+/// 16 hexadecimal digits: no two stores have one first record.
+fn store_id(first: &EpochRecord) -> String {
+    hex(&hash(&[first.nonce.as_bytes()])[..8])
 }
 
 fn expect_here(found: &Boundary, at: Position) -> Result<()> {

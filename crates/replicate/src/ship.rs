@@ -74,7 +74,7 @@ impl<'a> Shipper<'a> {
         let full = self.source.is_none();
         let mut source = match self.source.take() {
             Some(source) => source,
-            None => Source::new(&self.pool, &self.key)?,
+            None => Source::new(&self.pool, &self.key, self.authority.store_id())?,
         };
         let mut feeder = Feeder {
             pool: &self.pool,

@@ -11,11 +11,15 @@
 //! 1. `Known::still` is a snapshot that was shipped; the replica differs from it in pages of
 //!    `Known::touched` alone.
 //! 2. `Known::tail` yields each psync since the state that was shipped, or is lost.
+//! 3. A snapshot's name states its store. A source removes its own store's alone, and ships none.
+//!
+//! Snapshots for other stores move an object: its lane cannot tell from then on. An object that has
+//! had no psync since its own snapshot, and still rests on it, is not looked at again.
 
 use crate::content::{Content, Pages};
 use crate::error::{ReplicateError, Result};
 use crate::feed::Feed;
-use crate::format::{PAGE, hex, is_generated, pages_of};
+use crate::format::{PAGE, is_generated, pages_of};
 use indelible::Pool;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_SPARSE, FLAG_VOLATILE};
@@ -36,6 +40,8 @@ struct Known {
     attributes: Attributes,
     place: Place,
     still: Option<String>,
+    /// The entry of `still`, and its psyncs.
+    rests: Option<(u64, u64)>,
     tail: Option<InPlace>,
     touched: BTreeSet<u64>,
     /// Followed, not yet shipped.
@@ -55,6 +61,8 @@ impl Place {
 struct Listed {
     attributes: Attributes,
     place: Place,
+    /// Entries of the snapshots below it that no resize has cut.
+    below: Vec<u64>,
 }
 
 impl Listed {
@@ -78,23 +86,26 @@ pub(crate) struct Source {
     store: Arc<Store>,
     key: Vec<u8>,
     known: BTreeMap<Id, Known>,
-    run: String,
+    /// In names of snapshots: the store's ID, and a random number.
+    mark: String,
     count: u64,
 }
 
 impl Source {
-    /// Removes snapshots that a killed shipper left.
-    pub(crate) fn new(pool: &Pool, key: &[u8]) -> Result<Source> {
+    /// Removes snapshots that killed shippers to this store left.
+    pub(crate) fn new(pool: &Pool, key: &[u8], store_id: String) -> Result<Source> {
         let mut run = [0; 8];
         getrandom::fill(&mut run)
             .map_err(|error| ReplicateError::damaged("the system", format!("no random numbers: {error}")))?;
         let (pool, store) = (pool.clone(), pool.store().clone());
-        let source =
-            Source { pool, store, key: key.to_vec(), known: BTreeMap::new(), run: hex(&run), count: 0 };
+        let mark = format!("{store_id}.{}", u64::from_le_bytes(run));
+        let source = Source { pool, store, key: key.to_vec(), known: BTreeMap::new(), mark, count: 0 };
+        let own = format!("{PREFIX}{store_id}.");
         let mut merge = Vec::new();
         source.each(&mut |object, _| {
             let name = object.entry.name();
-            match is_own(&object) {
+            let left = is_snapshot(&object) && (name.starts_with(&own) || is_of_no_store(&name));
+            match left {
                 true => drop(source.store.destroy(&name, Key(&source.key))),
                 false => merge.push(name),
             }
@@ -123,7 +134,7 @@ impl Source {
             if object.entry.has(FLAG_BASE) {
                 bases.insert(object.offset, object.entry);
             }
-            let own = is_own(&object);
+            let own = is_snapshot(&object);
             let kept =
                 !own && !object.entry.has(FLAG_VOLATILE) && Class::of(&object.entry) != Some(Class::Shared);
             if kept {
@@ -146,7 +157,13 @@ impl Source {
                 attributes.flags &= !FLAG_SPARSE;
             }
             attributes.flags &= !FLAG_OVERLAY;
-            (entry.id, Listed { attributes, place: Place::of(&entry) })
+            // A layer that a resize has cut takes fewer pages from below.
+            let whole = |entry: &Entry| (entry.based == entry.pages).then(|| below(entry)).flatten();
+            let mut layers = std::iter::successors(Some(entry), whole);
+            layers.next();
+            let mut below = Vec::new();
+            below.extend(layers.map(|base| base.own_offset.get()));
+            (entry.id, Listed { attributes, place: Place::of(&entry), below })
         };
         Ok(found.into_iter().map(listed).collect())
     }
@@ -199,7 +216,7 @@ impl Source {
             !now.is_fixed()
                 && known.is_none_or(|known| {
                     let same = (known.attributes.psyncs, known.place) == (now.attributes.psyncs, now.place);
-                    known.tail.is_none() && !same
+                    known.tail.is_none() && !same && !is_as_kept(known, now)
                 })
         };
         let needed: Vec<_> = listed.iter().filter(|(id, now)| needs(id, now)).collect();
@@ -211,7 +228,7 @@ impl Source {
             .iter()
             .zip(0..)
             .map(|((_, now), n)| {
-                (now.attributes.name.clone(), format!("{PREFIX}{}.{}.{n}", self.run, self.count))
+                (now.attributes.name.clone(), format!("{PREFIX}{}.{}.{n}", self.mark, self.count))
             })
             .collect();
         let of: Vec<_> =
@@ -294,7 +311,7 @@ impl Source {
     }
 
     fn feed_fixed(&mut self, now: Listed, feed: &mut dyn Feed) -> Result<bool> {
-        let Listed { attributes, place } = now;
+        let Listed { attributes, place, .. } = now;
         let id = attributes.id;
         if self.known.get(&id).is_some_and(|known| known.attributes == attributes) {
             return Ok(false);
@@ -302,7 +319,7 @@ impl Source {
         feed.object(&attributes, 0)?;
         Content::of(&self.store, &attributes.name, &self.key, &attributes)?.feed(&Pages::All, feed)?;
         let (still, tail, touched, lines) = (None, None, BTreeSet::new(), Vec::new());
-        self.known.insert(id, Known { attributes, place, still, tail, touched, lines });
+        self.known.insert(id, Known { attributes, place, still, rests: None, tail, touched, lines });
         Ok(true)
     }
 
@@ -365,7 +382,8 @@ impl Source {
             self.remove(&object, &still);
         }
         let (touched, lines) = (BTreeSet::new(), Vec::new());
-        self.known.insert(id, Known { attributes, place, still: Some(name), tail, touched, lines });
+        let (still, rests) = (Some(name), Some((entry, attributes.psyncs)));
+        self.known.insert(id, Known { attributes, place, still, rests, tail, touched, lines });
         Ok(any)
     }
 
@@ -388,8 +406,23 @@ impl Source {
     }
 }
 
-fn is_own(object: &Located) -> bool {
-    object.entry.has(FLAG_BASE) && is_generated(&object.entry.name(), PREFIX, 2)
+/// Whether it is a snapshot for this or another store.
+fn is_snapshot(object: &Located) -> bool {
+    let name = object.entry.name();
+    object.entry.has(FLAG_BASE) && (is_generated(&name, PREFIX, 3) || is_of_no_store(&name))
+}
+
+/// Names of the release before.
+fn is_of_no_store(name: &str) -> bool {
+    is_generated(name, PREFIX, 2)
+}
+
+/// Whether an object has had no psync since its snapshot, which is what was shipped last, and rests
+/// on it: a rollback to a snapshot from before would not, and one to a later one changes nothing.
+fn is_as_kept(known: &Known, now: &Listed) -> bool {
+    let Some((entry, psyncs)) = known.rests else { return false };
+    let is_last = (known.attributes.psyncs, now.attributes.psyncs) == (psyncs, psyncs);
+    is_last && known.attributes.size == now.attributes.size && now.below.contains(&entry)
 }
 
 impl Drop for Source {

@@ -7,4 +7,5 @@ mod owners;
 mod page;
 mod program;
 mod server;
+mod stores;
 mod support;

@@ -16,8 +16,8 @@
 
 use crate::error::Result;
 use crate::format::{Checksum, LINE};
-use crate::lane::{Batch, BatchSource, LaneLog};
-use crate::medium::{Fatal, Medium};
+use crate::lane::{Batch, BatchSource, LaneLog, pointer};
+use crate::medium::{Fatal, Medium, write_fresh};
 use crate::mutant::Mutant;
 
 /// Makes sealed batches, which must fit, durable at the end of the lane, in order, with one durable
@@ -95,6 +95,29 @@ pub fn publish_borrowed(
     log.tail += batch.len();
     log.sequence += 1;
     Ok(lines)
+}
+
+/// Publishes a batch of the table by an image at `place`, in free space, and a batch that points to
+/// it. The caller applies it, and checkpoints the lane before it uses free space.
+///
+/// # Errors
+/// Without `Failed`, nothing happened.
+pub fn publish_spilled(
+    medium: &dyn Medium,
+    seed: u64,
+    log: &mut LaneLog,
+    image: &mut Batch,
+    place: u64,
+) -> Result<()> {
+    // The image is durable before any process can meet it.
+    let bytes = image.stamp(seed, log.generation, log.sequence, log.sequence);
+    if Mutant::SpillUnproven.is_on() {
+        medium.reserve(place, bytes.len() as u64)?;
+        medium.write(place, bytes)?;
+    } else {
+        write_fresh(medium, place, bytes)?;
+    }
+    publish(medium, seed, log, std::slice::from_mut(&mut pointer(seed, place, image)))
 }
 
 /// Fails if bytes that the diff read may be lost.

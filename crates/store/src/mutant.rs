@@ -97,6 +97,10 @@ mutants! {
         TableFirst,
         /// The table's lane is voided before its redo is durable.
         EarlyTableCheckpoint,
+        /// A batch outside of the table's lane is published before it is durable.
+        SpillUnproven,
+        /// The lane still points to such a batch when its space is used.
+        SpillKept,
         /// A process misses other processes' table changes.
         StaleTable,
         /// Destroyed space is handed out with its former bytes.

@@ -265,6 +265,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("batch::kind::TABLE", number(kind::TABLE.into())),
         ("batch::kind::PSYNC", number(kind::PSYNC.into())),
         ("batch::kind::INTENT", number(kind::INTENT.into())),
+        ("batch::kind::SPILL", number(kind::SPILL.into())),
         ("batch::SKIPPABLE", number(batch::SKIPPABLE.into())),
     ]
 }

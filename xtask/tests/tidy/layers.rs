@@ -60,6 +60,7 @@ const STORE: &[&[&str]] = &[
 
 const ROOMS: &[&[&str]] = &[
     &["locks"],
+    &["publication"],
     &["access"],
     &["lanes"],
     &["pool"],

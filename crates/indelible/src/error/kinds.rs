@@ -29,7 +29,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         | StoreError::BadSize { .. }
         | StoreError::BadRange { .. } => ErrorKind::BadSize,
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
-        StoreError::NoRoom { .. } | StoreError::TooManyAtOnce { .. } => ErrorKind::NoRoom,
+        StoreError::NoRoom { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
         StoreError::BadWindow { .. } => ErrorKind::BadWindow,
         StoreError::NotFound | StoreError::NotItsSnapshot { .. } => ErrorKind::NotFound,

@@ -66,8 +66,9 @@ impl Store {
 /// one psync of several objects made durable is in one moment. While the store does not answer, the
 /// changes wait in the pool, and the next moment has all of them.
 ///
-/// A snapshot `pmo-replica.…` of each object stays in the pool meanwhile. SIGTERM ends the run
-/// between two moments, and gives the prefix up, so that another run need not wait.
+/// A snapshot `pmo-replica.STORE.…` of each object stays in the pool meanwhile; runs to other
+/// stores have their own. SIGTERM ends the run between two moments, and gives the prefix up, so
+/// that another run need not wait.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The pool

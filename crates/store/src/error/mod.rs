@@ -99,10 +99,6 @@ pub enum StoreError {
     NotItsSnapshot { snapshot: String, why: &'static str },
     #[error("an object of that name exists")]
     Exists,
-    #[error(
-        "{objects} objects cannot get other names in one step: it takes {needed} bytes of the table's log, which has {most}"
-    )]
-    TooManyAtOnce { objects: u64, needed: u64, most: u64 },
     #[error("this is not a usable name: {why}")]
     BadName { why: &'static str },
     #[error("a label has at most 128 bytes, this one has {len}")]

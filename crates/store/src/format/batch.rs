@@ -41,6 +41,8 @@ pub mod kind {
     /// No runs, only progress: announces a direct write (`direct` beyond `published`), or cancels
     /// one.
     pub const INTENT: u16 = 2;
+    /// No runs: the batch of the table with this number lies elsewhere.
+    pub const SPILL: u16 = 3;
 }
 
 /// Flag of a section: readers that do not know its kind skip it; without the flag they refuse the
@@ -77,7 +79,7 @@ impl Section {
     /// Whether this code knows this kind of section.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.kind.get() <= kind::INTENT && self.flags.get() & !SKIPPABLE == 0
+        self.kind.get() <= kind::SPILL && self.flags.get() & !SKIPPABLE == 0
     }
 
     /// Whether software that does not know it may leave it out.
@@ -89,7 +91,7 @@ impl Section {
     /// Whether it changes an object.
     #[must_use]
     pub fn is_of_object(&self) -> bool {
-        self.is_known() && self.kind.get() != kind::TABLE
+        self.is_known() && matches!(self.kind.get(), kind::PSYNC | kind::INTENT)
     }
 }
 

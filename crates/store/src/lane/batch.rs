@@ -234,6 +234,11 @@ impl Batch {
         &self.bytes
     }
 
+    /// The stamped header's own checksum.
+    pub(crate) fn head_sum(&self) -> u64 {
+        self.header.head_sum.get()
+    }
+
     pub(crate) fn redo(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut at = L;
         self.runs.iter().map(move |run| {

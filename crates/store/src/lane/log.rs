@@ -90,6 +90,15 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
+    /// Voids the lane's batches once all that was written before is durable.
+    pub(crate) fn checkpoint(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        self.state_again(medium, seed)?;
+        if !Mutant::EarlyTableCheckpoint.is_on() {
+            medium.barrier()?;
+        }
+        self.next_generation(medium, seed)
+    }
+
     /// Rewrites the second header copy, as the next checkpoint risks the first.
     pub fn state_again(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation);

@@ -7,6 +7,7 @@ mod log;
 mod mend;
 mod scan;
 mod source;
+mod spill;
 
 pub use batch::Batch;
 pub(crate) use ending::damaged;
@@ -17,3 +18,4 @@ pub use mend::mend;
 pub(crate) use mend::wrong_bit;
 pub use scan::{BatchView, scan, scan_beside};
 pub use source::{BatchSource, Done};
+pub(crate) use spill::{pointer, visit_spilled};

@@ -18,7 +18,7 @@ use judge::judge_from;
 pub use judge::{Judgement, LaneView, Waiting, judge};
 pub use progress::{Standing, clear, clear_left, put_progress, put_progress_at};
 pub use table::catch_up;
-pub(crate) use table::redo_table;
+pub(crate) use table::{redo_batch, redo_table};
 
 use crate::error::{Result, StoreError};
 use crate::format::lane::Directory;

@@ -5,7 +5,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
 use crate::format::root::Root;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
-use crate::lane::{LaneLog, Search, damaged, expect_sound, mend, scan};
+use crate::lane::{BatchView, LaneLog, Search, damaged, expect_sound, mend, scan, visit_spilled};
 use crate::medium::{Medium, WriteCombiner, read_struct};
 use crate::mutant::Mutant;
 use std::mem::offset_of;
@@ -31,27 +31,51 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     }
     // A publisher makes the batch before its own durable. Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
-    let (mut done, mut newest_root) = (*log, None);
+    let (mut done, mut newest_root, mut spilled) = (*log, None, false);
     let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
-        for index in 0..batch.sections.len() {
-            if batch.sections[index].kind.get() == kind::TABLE {
-                batch.redo(index, &mut |target, bytes| {
-                    let at = TABLE_ROOT.checked_sub(target).map(|at| at as usize);
-                    let root = at.and_then(|at| bytes.get(at..at + LINE as usize));
-                    newest_root = root.and_then(|line| line.try_into().ok()).or(newest_root);
-                    redo_table(&mut pages, target, bytes)
-                })?;
-            }
-        }
+        spilled = redo_batch(medium, seed, batch, &mut |target, bytes| {
+            let at = TABLE_ROOT.checked_sub(target).map(|at| at as usize);
+            let root = at.and_then(|at| bytes.get(at..at + LINE as usize));
+            newest_root = root.and_then(|line| line.try_into().ok()).or(newest_root);
+            redo_table(&mut pages, target, bytes)
+        })?;
         Ok(())
     })?;
     if !known {
         expect_newest(medium, seed, &done, newest_root)?;
     }
     pages.flush()?;
+    // The image lies in free space.
+    if spilled && !Mutant::SpillKept.is_on() {
+        done.checkpoint(medium, seed)?;
+    }
     *log = done;
     Ok(())
+}
+
+/// Calls `redo(target, bytes)` for the changes of a batch; whether it lies outside of the lane.
+pub(crate) fn redo_batch(
+    medium: &dyn Medium,
+    seed: u64,
+    batch: &mut BatchView<'_, '_>,
+    redo: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<bool> {
+    let mut spilled = false;
+    for index in 0..batch.sections.len() {
+        let section = batch.sections[index];
+        match section.kind.get() {
+            kind::TABLE => batch.redo(index, redo)?,
+            kind::SPILL => {
+                spilled = true;
+                visit_spilled(medium, seed, &batch.log, &section, &mut |image| {
+                    (0..image.sections.len()).try_for_each(|index| image.redo(index, redo))
+                })?;
+            }
+            _ => {}
+        }
+    }
+    Ok(spilled)
 }
 
 pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8]) -> Result<()> {

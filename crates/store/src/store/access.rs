@@ -16,11 +16,9 @@
 //! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
 //!    durable and redone as by a new process.
 
-use crate::commit;
 use crate::error::{Holder, Result, StoreError};
-use crate::format::batch::{Header, kind};
-use crate::format::root::Applied;
-use crate::format::{APPLIED, LINE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::format::batch::Header;
+use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{
@@ -30,9 +28,9 @@ use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Nodes, TableTransaction};
 use crate::store::locks::{Deadline, Patience, lock, lock_table};
+use crate::store::publication::{append, fill, spill};
 use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
-use zerocopy::IntoBytes;
 
 pub(in crate::store) struct TableLog {
     /// `None`: the lane must be read from its beginning.
@@ -332,43 +330,18 @@ impl Held<'_> {
             table.seal_root()?;
         }
         let batch = &mut state.batch;
-        batch.clear();
-        batch.begin(kind::TABLE, 0, 0);
-        table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes));
+        fill(batch, &table, seed);
         if batch.is_empty() {
             return Ok(());
         }
-        batch.seal(seed);
         state.known = None;
         let Known { mut log, epoch } = known.clone();
-        append(&epoch, seed, &mut log, batch)?;
+        match batch.len() > log.capacity() {
+            false => append(&epoch, seed, &mut log, batch)?,
+            true => spill(&epoch, (seed, self.table.len), &mut log, &mut table, batch)?,
+        }
         state.known = Some(Known { log, epoch });
         table.forget_changed();
         Ok(())
     }
-}
-
-pub(in crate::store) fn append(
-    device: &dyn Medium,
-    seed: u64,
-    log: &mut LaneLog,
-    batch: &mut Batch,
-) -> Result<()> {
-    if batch.len() > log.capacity() {
-        let largest = log.capacity();
-        return Err(StoreError::NoRoom { needed: batch.len(), largest, free: largest });
-    }
-    if Mutant::TableFirst.is_on() {
-        commit::apply(device, batch)?;
-    }
-    if !log.fits(batch.len()) {
-        log.state_again(device, seed)?;
-        if !Mutant::EarlyTableCheckpoint.is_on() {
-            device.barrier()?;
-        }
-        log.next_generation(device, seed)?;
-    }
-    commit::publish(device, seed, log, std::slice::from_mut(batch))?;
-    commit::apply(device, batch)?;
-    Ok(device.write(APPLIED, Applied::new(seed, log.generation, log.sequence).as_bytes())?)
 }

@@ -18,6 +18,7 @@ mod lanes;
 mod locks;
 mod operations;
 mod pool;
+mod publication;
 mod repair;
 mod transactions;
 mod upgrade;

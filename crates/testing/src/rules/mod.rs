@@ -37,6 +37,7 @@ mod sealed_bases;
 mod sealed_sizes;
 mod sealing;
 mod signatures;
+mod spilled;
 mod still;
 mod table;
 mod ties;
@@ -113,6 +114,8 @@ rule_tests! {
     table::table_applied_before_it_is_published => TableFirst;
     table::superblock_before_the_table => SuperblockFirst;
     table::destroyed_space_not_zeroed => NoZeroing;
+    spilled::names_of_many_objects_change_as_one_step_wherever_it_ends => SpillUnproven;
+    spilled::snapshots_of_many_objects_are_one_step_wherever_it_ends => SpillUnproven | SpillKept;
     length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
     length::a_full_pool_in_memory_becomes_longer => LengthAhead;
     length::a_pool_on_a_disk_becomes_longer_after_a_failure => SureSlotRisked;
@@ -144,7 +147,7 @@ rule_tests! {
     moved::an_object_is_in_one_of_two_pools_wherever_the_move_ends => RevivedUnproven;
     arrivals::objects_that_come_together_are_there_together_after_a_power_cut => ImportApart;
     arrivals::objects_that_come_together_are_there_together_wherever_it_ends => ImportApart;
-    arrivals::too_many_objects_at_once_are_refused_as_a_whole => ImportApart;
+    arrivals::many_objects_at_once_come_or_are_refused_as_a_whole => ImportApart;
     directories::a_directory_is_moved_whole_or_not_at_all_by_a_power_cut => DirectoryApart;
     directories::a_directory_is_moved_whole_or_not_at_all_wherever_it_ends => DirectoryApart;
     directories::a_directory_that_cannot_be_moved_stays_whole => DirectoryApart;

@@ -68,6 +68,7 @@ fn section(found: &indelible_store::format::batch::Section) -> Section {
             kind::TABLE => "table",
             kind::PSYNC => "psync",
             kind::INTENT => "intent",
+            kind::SPILL => "spill",
             _ => "unknown",
         },
         entry: found.entry.get(),
@@ -102,6 +103,7 @@ fn lane_text(lane: &Lane, out: &mut Out) -> Result {
 fn section_text(section: &Section) -> String {
     match section.kind {
         "table" => "table".to_owned(),
+        "spill" => format!("table, {} bytes at {}", section.binding, section.entry),
         "psync" => format!(
             "psync {} of the object at {} (binding {}), published up to {}",
             section.psyncs, section.entry, section.binding, section.published

@@ -31,9 +31,9 @@ pub struct SnapshotOf<'a> {
 }
 
 impl Store {
-    /// Keeps objects' last psyncs, as of one moment, as read-only objects of other names at the
-    /// same addresses. Writers' psyncs wait until their lanes were redone and the table was
-    /// changed.
+    /// Keeps any number of objects' last psyncs, as of one moment, as read-only objects of other
+    /// names at the same addresses. Writers' psyncs wait until their lanes were redone and the
+    /// table was changed.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within

@@ -4,7 +4,6 @@ use super::revive::Unpublished;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
-use crate::format::{LINE, TABLE_LANE_LEN};
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -13,16 +12,13 @@ use crate::store::pool::Store;
 use crate::table::{Key, Located, SlotFound, check_name, entry_hash};
 use std::sync::Arc;
 
-/// The checksum's line and the name's.
-const CHANGED: u64 = 2 * LINE;
-
 impl Store {
     /// Replaces the prefix `from` of names by `to`, in one batch. Returns the number of objects.
     ///
     /// # Errors
     /// As for [`rename`](Store::rename), with the object concerned; `NameSealed` also of a sealed
     /// object whose writer died. `NotFound`: no name begins with `from`. `BadName`: `to` begins
-    /// with `from`. `TooManyAtOnce`: the batch exceeds the table's lane. Nothing happened.
+    /// with `from`. `NoRoom` for a long list of changes. Nothing happened.
     pub fn rename_directory(
         self: &Arc<Self>,
         from: &str,
@@ -54,16 +50,12 @@ impl Store {
             }
             return Ok(moved);
         }
-        let mut whole = 0;
-        let moved = self.update(|table| {
+        self.update(|table| {
             let objects = in_directory(table, from)?;
             if objects.is_empty() {
                 return Err(StoreError::NotFound);
             }
             let count = objects.len() as u64;
-            if count * CHANGED > TABLE_LANE_LEN {
-                return Err(too_many(count, count * CHANGED, TABLE_LANE_LEN));
-            }
             let mut locks = Vec::with_capacity(objects.len());
             for object in &objects {
                 *concerned = Some(object.entry.name());
@@ -82,20 +74,9 @@ impl Store {
             }
             rename_all(table, objects, (from, to), concerned)?;
             *concerned = None;
-            whole = count;
             Ok(count)
-        });
-        match moved {
-            Err(StoreError::NoRoom { needed, largest, .. }) if whole > 0 => {
-                Err(too_many(whole, needed, largest))
-            }
-            moved => moved,
-        }
+        })
     }
-}
-
-fn too_many(objects: u64, needed: u64, most: u64) -> StoreError {
-    StoreError::TooManyAtOnce { objects, needed, most }
 }
 
 fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Located>> {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::batch::kind;
 use crate::lane::{Batch, LaneLog};
 use crate::space::TableTransaction;
-use crate::store::access::append;
+use crate::store::publication::append;
 use std::ops::{Deref, DerefMut};
 
 /// Entries per batch, within the table's lane.

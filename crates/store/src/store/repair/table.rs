@@ -4,14 +4,14 @@ use super::Repair;
 use super::plan::next_binding;
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
-use crate::format::batch::{self, kind};
+use crate::format::batch;
 use crate::format::lane::{HEADERS, Header};
 use crate::format::root::Root;
 use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{Medium, Overlay, WriteCombiner, read_struct};
 use crate::mutant::Mutant;
-use crate::recovery::{catch_up, redo_table};
+use crate::recovery::{catch_up, redo_batch, redo_table};
 use crate::store::check::{Severity, Survey};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -158,12 +158,8 @@ fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     while log.fits(LINE) {
         let before = log;
         scan(medium, seed, &mut log, &mut |batch| {
-            for index in 0..batch.sections.len() {
-                if batch.sections[index].kind.get() == kind::TABLE {
-                    batch.redo(index, &mut |target, bytes| redo_table(&mut pages, target, bytes))?;
-                }
-            }
-            Ok(())
+            redo_batch(medium, seed, batch, &mut |target, bytes| redo_table(&mut pages, target, bytes))
+                .map(drop)
         })?;
         if log != before {
             continue;
