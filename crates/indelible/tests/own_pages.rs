@@ -374,11 +374,14 @@ mod mutants {
     #[test]
     fn pages_that_are_dropped_with_later_stores_are_noticed() {
         type Test = fn();
-        let tests: [Test; 2] =
-            [super::stores_after_the_content_is_fixed_stay, super::threads_store_beside_cuts];
-        for test in tests {
+        let tests: [(Mutant, Test); 3] = [
+            (Mutant::UnsyncedDropped, super::stores_after_the_content_is_fixed_stay),
+            (Mutant::UnsyncedDropped, super::threads_store_beside_cuts),
+            (Mutant::EvictedOutsideGate, super::threads_store_beside_cuts),
+        ];
+        for (mutant, test) in tests {
             let run = AssertUnwindSafe(test);
-            assert!(with_mutant(Mutant::UnsyncedDropped, || catch_unwind(run)).is_err(), "unnoticed");
+            assert!(with_mutant(mutant, || catch_unwind(run)).is_err(), "{mutant:?} is unnoticed");
         }
     }
 }

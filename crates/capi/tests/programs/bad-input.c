@@ -46,8 +46,6 @@ static void arguments(pmo_pool *pool)
     FAILS(!pmo_open_or_format_with("/", 1, &with), PMO_ERR_ARGUMENT, "reserved");
     with = (struct pmo_pool_options){.flags = PMO_FORCE};
     FAILS(!pmo_open_with("/", &with), PMO_ERR_ARGUMENT, "flags 0x2");
-    with = (struct pmo_pool_options){.memory_limit = 1};
-    FAILS(!pmo_open_with("/", &with), PMO_ERR_UNSUPPORTED, "1048576 bytes of memory");
     FAILS(!pmo_open_with("/", NULL), PMO_ERR_ARGUMENT, "NULL");
     FAILS(!pmo_open("/nowhere/at/all", 0), PMO_ERR_NO_POOL, "/nowhere/at/all");
     FAILS(pmo_close(NULL) == -1, PMO_ERR_ARGUMENT, "not open");
