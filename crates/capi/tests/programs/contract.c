@@ -130,8 +130,6 @@ static void chosen(const char *path)
     object = pmo_attach(pool, "object", PMO_WRITE, NULL, 0);
     CHECK(pmo_object(object, &known) == 0 && known.tracking == PMO_TRACKING_EXPLICIT);
     CHECK(pmo_detach(object) == 0 && pmo_close(pool) == 0);
-    options = (struct pmo_pool_options){.memory_limit = 1};
-    CHECK(!pmo_open_with(other, &options) && pmo_errno() == PMO_ERR_UNSUPPORTED);
     options = (struct pmo_pool_options){.flags = PMO_READ_ONLY | PMO_UNTRUSTED};
     pool = pmo_open_with(other, &options);
     CHECK(pmo_attach(pool, "object", PMO_READ, NULL, 0) == object && pmo_detach(object) == 0 && pmo_close(pool) == 0);

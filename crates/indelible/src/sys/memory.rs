@@ -1,17 +1,21 @@
 //! The memory that this process may use.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::PAGE;
 
 /// Of the machine, or of the process's control group if that may use less. Read once.
 pub(crate) fn usable_pages() -> usize {
-    static PAGES: OnceLock<usize> = OnceLock::new();
-    *PAGES.get_or_init(|| {
-        let read = |path: &Path| std::fs::read_to_string(path).ok();
-        usize::try_from(usable(&read).unwrap_or(u64::MAX) / PAGE as u64).unwrap_or(usize::MAX)
-    })
+    static PAGES: AtomicUsize = AtomicUsize::new(0);
+    let known = PAGES.load(Ordering::Relaxed);
+    if known > 0 {
+        return known;
+    }
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    let pages = usize::try_from(usable(&read).unwrap_or(u64::MAX) / PAGE as u64).unwrap_or(usize::MAX);
+    PAGES.store(pages, Ordering::Relaxed);
+    pages
 }
 
 fn usable(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
