@@ -129,8 +129,10 @@ enum pmo_tracking {
 /** How to open or format a pool; zeros are defaults. medium is an enum pmo_medium, tracking an enum
  * pmo_tracking. The window, in multiples of 2 MiB, is the address range of a new pool's objects;
  * its label has up to 128 bytes. ahead_limit bounds the bytes of an object filled before they are
- * touched; 0: no limit. Flags: those of the function without options, PMO_UNTRUSTED, PMO_FAULT_IN,
- * PMO_INHERIT_READS. */
+ * touched; 0: no limit. memory_limit, at least 1 MiB, bounds the memory of an attached object that
+ * the kernel cannot reclaim: psyncs give pages that they made durable back; 0: a quarter of the
+ * memory that the process may use. Flags: those of the function without options, PMO_UNTRUSTED,
+ * PMO_FAULT_IN, PMO_INHERIT_READS. */
 struct pmo_pool_options {
     uint32_t flags;
     uint32_t medium;
@@ -139,6 +141,7 @@ struct pmo_pool_options {
     uint64_t window_start;
     uint64_t window_len;
     uint64_t ahead_limit;
+    uint64_t memory_limit;
     const char *label;
 };
 

@@ -46,6 +46,7 @@ pub struct PoolWith {
     pub window_start: u64,
     pub window_len: u64,
     pub ahead_limit: u64,
+    pub memory_limit: u64,
     pub label: *const c_char,
 }
 
@@ -72,6 +73,9 @@ pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<Poo
     }
     if with.ahead_limit != 0 {
         options = options.ahead_limit(with.ahead_limit);
+    }
+    if with.memory_limit != 0 {
+        options = options.memory_limit(with.memory_limit);
     }
     if !with.label.is_null() {
         // SAFETY: the caller's promise.

@@ -56,6 +56,7 @@ mod lifetimes;
 mod many_snapshots;
 mod on_demand;
 mod on_demand_answers;
+mod own_pages;
 mod pool_growth;
 mod ranges;
 mod raw_heap;

@@ -56,7 +56,7 @@ impl Pool {
 #[pymethods]
 impl Pool {
     #[new]
-    #[pyo3(signature = (path, size = None, *, read_only = false, medium = "auto", tracking = "auto", allow_remote = false, wait = None))]
+    #[pyo3(signature = (path, size = None, *, read_only = false, medium = "auto", tracking = "auto", allow_remote = false, wait = None, memory_limit = None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn new(
         py: Python<'_>,
@@ -67,8 +67,12 @@ impl Pool {
         tracking: &str,
         allow_remote: bool,
         wait: Option<f64>,
+        memory_limit: Option<u64>,
     ) -> PyResult<Self> {
-        let options = options(read_only, medium, tracking, allow_remote, wait)?;
+        let mut options = options(read_only, medium, tracking, allow_remote, wait)?;
+        if let Some(bytes) = memory_limit {
+            options = options.memory_limit(bytes);
+        }
         let pool = patience::in_slices(py, || match size {
             Some(size) => options.open_or_format(&path, size),
             None => options.open(&path),

@@ -339,11 +339,13 @@ mutants! {
         CompletionUnmarked,
     }
 
-    /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` finds
-    /// them.
+    /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` and
+    /// `own_pages.rs` find them.
     MEMORY {
-        /// A cut drops pages after stores go on.
+        /// Pages are dropped after stores go on.
         EvictedOutsideGate,
+        /// A page with stores since the psync is dropped.
+        UnsyncedDropped,
     }
 
     /// Heaps, mapped half: `crates/indelible/tests/root_blocks.rs`, `blank_objects.rs` and

@@ -222,7 +222,8 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_pool_info" PoolInfo { "id" id, "length" length, "objects" objects, "free" free,
             "largest_free" largest_free, "version" version, "medium" medium }
         "pmo_pool_options" PoolWith { "flags" flags, "medium" medium, "tracking" tracking, "reserved" reserved,
-            "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit, "label" label }
+            "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit,
+            "memory_limit" memory_limit, "label" label }
         "pmo_attach_options" AttachWith { "size" size, "permission" permission, "tracking" tracking,
             "wait" wait, "key" key, "key_len" key_len, "seal" seal }
         "pmo_stat" Stat { "name" name, "id" id, "size" size, "address" address, "reach" reach, "psyncs" psyncs,

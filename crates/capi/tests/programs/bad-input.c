@@ -290,6 +290,8 @@ static void formatted_anew(const char *path)
     CHECK(pmo_psync(b) == 0 && pmo_detach(b) == 0);
     FAILS(pmo_stat(idle, "b", &stat) == -1, PMO_ERR_GONE, "");
     CHECK(pmo_close(idle) == 0 && pmo_stat(again, "b", &stat) == 0 && pmo_close(again) == 0);
+    with = (struct pmo_pool_options){.memory_limit = 1};
+    FAILS(!pmo_open_with(third, &with), PMO_ERR_UNSUPPORTED, "1048576 bytes of memory");
 }
 
 int main(int argc, char **argv)

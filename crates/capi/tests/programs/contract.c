@@ -125,7 +125,7 @@ static void chosen(const char *path)
     CHECK((uintptr_t)object >= 0x6b0000000000 && (uintptr_t)object < 0x6b0000000000 + (1 << 30));
     CHECK(pmo_object(object, &known) == 0 && known.tracking == PMO_TRACKING_MPROTECT);
     CHECK(pmo_detach(object) == 0 && pmo_close(pool) == 0);
-    options = (struct pmo_pool_options){.tracking = PMO_TRACKING_EXPLICIT};
+    options = (struct pmo_pool_options){.tracking = PMO_TRACKING_EXPLICIT, .memory_limit = 1 << 20};
     pool = pmo_open_or_format_with(other, 16 << 20, &options);
     object = pmo_attach(pool, "object", PMO_WRITE, NULL, 0);
     CHECK(pmo_object(object, &known) == 0 && known.tracking == PMO_TRACKING_EXPLICIT);

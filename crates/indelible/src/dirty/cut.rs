@@ -1,5 +1,7 @@
 //! How a cut excludes concurrent stores from its content.
 
+use super::range::PageRange;
+
 /// Threads that may store to an object during a cut: see
 /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
 pub trait Bystanders {
@@ -34,6 +36,8 @@ impl Bystanders for Unknown {
 
 pub(crate) enum Cut<'a> {
     Closed,
+    /// Stores to these pages wait; none is to be collected. A rung may make all stores wait.
+    Pages(PageRange),
     /// Stores to dirty pages wait; others belong to the next psync.
     Frozen,
     Copied(&'a mut dyn Bystanders),

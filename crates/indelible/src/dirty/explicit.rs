@@ -26,8 +26,11 @@ impl Backend for Explicit {
         Ok(())
     }
 
-    fn hold(&mut self, _: Cut<'_>) -> io::Result<()> {
-        let held = self.gate.hold();
+    fn hold(&mut self, cut: Cut<'_>) -> io::Result<()> {
+        let held = match cut {
+            Cut::Pages(pages) => self.gate.begin().and_then(|()| self.gate.close(pages)),
+            _ => self.gate.hold(),
+        };
         if held.is_err() {
             let _ = self.gate.release();
         }

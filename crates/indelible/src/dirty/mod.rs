@@ -26,6 +26,7 @@ mod handler_tests;
 mod marked;
 mod marks;
 mod mprotect;
+mod own_pages;
 mod page_tables;
 mod pages;
 mod policy;
@@ -60,6 +61,7 @@ use backend::Backend;
 use explicit::Explicit;
 use marked::Marked;
 use mprotect::Mprotect;
+use own_pages::OwnPages;
 #[cfg(test)]
 use policy::Random;
 use policy::{Adaptive, SecondChance};
@@ -113,6 +115,7 @@ pub(crate) struct Tracker {
     rung: Rung,
     backend: Box<dyn Backend>,
     marked: Marked,
+    own: OwnPages,
     held: bool,
     gated: bool,
     closed: bool,
@@ -123,8 +126,8 @@ impl Tracker {
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
         let rung = params.rung;
         let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
-        let marked = Marked::new(params.len / PAGE);
-        Ok(Tracker { rung, backend, marked, held: false, gated: false, closed: false, late: None })
+        let (marked, own) = (Marked::new(params.len / PAGE), OwnPages::new(params.len / PAGE));
+        Ok(Tracker { rung, backend, marked, own, held: false, gated: false, closed: false, late: None })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -151,8 +154,10 @@ impl Tracker {
         unchanged: &[PageRange],
     ) -> Result<(), DirtyError> {
         self.backend.settle(changed, unchanged).map_err(failed("settle"))?;
-        self.marked.settle(changed);
-        self.marked.settle(unchanged);
+        for runs in [changed, unchanged] {
+            self.marked.settle(runs);
+            self.own.psynced(runs);
+        }
         Ok(())
     }
 
@@ -173,7 +178,7 @@ impl Tracker {
     /// Marks of `former` count. The handler still knows the range, for threads that met a hold of
     /// it.
     pub(crate) fn replace(&mut self, former: Tracker) {
-        (self.marked, self.late) = (former.marked, Some(former.backend));
+        (self.marked, self.own, self.late) = (former.marked, former.own, Some(former.backend));
     }
 
     pub(crate) fn succeed(&mut self, marks: Arc<DirtyLines>) {
@@ -199,7 +204,7 @@ impl Tracker {
         self.closed = self.gated;
         if !self.gated {
             let part = self.rung.is_wp_async() && self.marked.is_empty();
-            let cut = if part { cut } else { Cut::Closed };
+            let cut = if part || matches!(cut, Cut::Pages(_)) { cut } else { Cut::Closed };
             self.closed = matches!(cut, Cut::Closed);
             self.backend.hold(cut).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock => DirtyError::Restless,
@@ -228,7 +233,29 @@ impl Tracker {
         let pages = len / PAGE;
         self.backend.grow(pages).map_err(failed("track"))?;
         self.marked.grow(pages);
+        self.own.grow(pages);
         Ok(())
+    }
+
+    pub(crate) fn limit_own_pages(&mut self, limit: usize) {
+        self.own.set_limit(limit);
+    }
+
+    /// Whether the range has more own pages than its limit, of which some may be dropped. `beside`:
+    /// threads store, whose system calls a hold may fail; a program asks for that by a limit.
+    #[inline]
+    pub(crate) fn has_surplus(&self, beside: bool) -> bool {
+        // A device may have pinned pages, and store to dropped ones.
+        self.own.is_over() && !self.marked.lines.is_pinned() && !(beside && self.own.has_default())
+    }
+
+    /// Psynced pages, and few between them. The caller tells which were not [dropped](Self::kept).
+    pub(crate) fn surplus(&mut self) -> Vec<PageRange> {
+        self.own.choose()
+    }
+
+    pub(crate) fn kept(&mut self, pages: &[PageRange]) {
+        self.own.kept(pages);
     }
 
     /// Ask after a `settle`, outside a hold.
@@ -243,6 +270,7 @@ impl Tracker {
 
     /// No store may come between the renewal and the end of this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
+        self.own.clear();
         self.backend.dropped().map_err(failed("track"))
     }
 

@@ -173,6 +173,7 @@ pub(super) fn shadow_kind(error: &ShadowError) -> ErrorKind {
     match error {
         ShadowError::Mapping(error) => mapping_kind(error),
         ShadowError::Dirty(error) => dirty_kind(error),
+        ShadowError::Unlimited => ErrorKind::Unsupported,
         error => match (error.store(), error.medium()) {
             (Some(error), _) => store_kind(error),
             (None, Some(error)) => medium_kind(error),

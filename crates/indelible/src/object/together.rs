@@ -65,14 +65,14 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
 
 /// Other threads store once the content is fixed: all of it is copied.
 fn psync_cut(
-    writers: Vec<&mut Writer>,
+    mut writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],
     gated: bool,
     others: &mut dyn Bystanders,
     fixed: impl FnOnce(),
 ) -> Result<(), Cause> {
     // Waits for a hold of an object before stores are held up.
-    let psync = Psync::begin(writers)?;
+    let psync = Psync::begin(writers.iter_mut().map(|writer| &mut **writer))?;
     for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
         tracked.be_ready()?;
         tracked.follow(writer);
@@ -87,8 +87,9 @@ fn psync_cut(
         // Trackers may have been told that changed pages are durable: before the commit, with
         // stores held up.
         tracked.iter().for_each(|tracked| tracked.mark_changed());
+        return result;
     }
-    result
+    writers.iter().zip(tracked).try_for_each(|(writer, tracked)| tracked.drop_surplus(writer, true))
 }
 
 fn stage_held<'w>(

@@ -12,6 +12,7 @@
 
 mod fresh;
 mod stores;
+mod surplus;
 
 pub(crate) use self::stores::Finding;
 use self::stores::Stores;
@@ -265,6 +266,6 @@ impl Tracked {
             self.apart = false;
             writer.give_former_up();
         }
-        Ok(())
+        self.drop_surplus(writer, false)
     }
 }

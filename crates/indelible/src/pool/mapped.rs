@@ -135,7 +135,7 @@ impl Inner {
             fault_in: if whole { Some(false) } else { self.settings.fault_in.then_some(true) },
             // Decrypting costs more than a fault: only likely pages are read ahead.
             ahead: if secret { 0 } else { 8 },
-            limit: self.settings.memory_limit.filter(|_| secret),
+            limit: self.settings.memory_limit,
             prediction: secret.then_some(self.settings.prediction),
             budget: self.settings.ahead_limit,
             secret,

@@ -240,10 +240,18 @@ impl PoolOptions {
         self
     }
 
-    /// Most memory for the pages of an attached sealed object, at least 1 MiB; beyond it, pages
-    /// decrypted first are dropped. Not for objects with marked pages
-    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). For system calls,
-    /// [`prefault`](crate::Object::prefault) dropped pages.
+    /// Most memory that the kernel cannot reclaim, for each attached object, at least 1 MiB. Beyond
+    /// it, psyncs give pages that they made durable back to the kernel, which reads them from the
+    /// file again; cuts do so only with a limit that is set, as a system call that stores to such a
+    /// page then may fail with `EFAULT`. By default a quarter of the memory that the process may
+    /// use. Changed pages that no psync has covered stay; so do all of an object with marked pages
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), and of one that is filled rather than
+    /// mapped ([`fault_in`](Self::fault_in)), or was snapshotted or moved to grow since it was
+    /// attached.
+    ///
+    /// Of a sealed object, all pages in memory count, and those decrypted first are dropped; by
+    /// default there is no limit. For system calls, [`prefault`](crate::Object::prefault) dropped
+    /// pages. Without userfaultfd, attaching a sealed object with a limit is an error.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
@@ -324,17 +332,11 @@ impl PoolOptions {
             let why = "pages are filled on demand only with userfaultfd (Linux 6.6), which this process does not have";
             return Err(Cause::Unsupported(why.into()));
         }
-        if let Some(bytes) = self.memory_limit {
-            if bytes < LEAST_MEMORY {
-                let why = format!(
-                    "a sealed object takes at least {LEAST_MEMORY} bytes of memory: the limit of {bytes} is too low"
-                );
-                return Err(Cause::Unsupported(why));
-            }
-            if fault::reach().is_none() {
-                let why = "the memory of sealed objects is limited only with userfaultfd (Linux 6.6), which this process does not have";
-                return Err(Cause::Unsupported(why.into()));
-            }
+        if let Some(bytes) = self.memory_limit.filter(|bytes| *bytes < LEAST_MEMORY) {
+            let why = format!(
+                "an object takes at least {LEAST_MEMORY} bytes of memory: the limit of {bytes} is too low"
+            );
+            return Err(Cause::Unsupported(why));
         }
         Ok(Settings {
             rung,

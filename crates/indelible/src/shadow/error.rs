@@ -19,6 +19,10 @@ pub(crate) enum ShadowError {
     Page(Arc<PageError>),
     #[error("cannot fill pages on demand: {0}")]
     Serve(io::Error),
+    #[error(
+        "the memory of sealed objects is limited only with userfaultfd (Linux 6.6), which this process does not have"
+    )]
+    Unlimited,
     #[error("cannot protect the object's memory: {0}")]
     Protect(io::Error),
 }

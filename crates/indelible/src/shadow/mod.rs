@@ -65,7 +65,8 @@ pub(crate) struct Params<'a> {
     pub(crate) fault_in: Option<bool>,
     pub(crate) ahead: usize,
     pub(crate) budget: usize,
-    /// Resident pages at most, without those that differ from the source; `None`: no limit.
+    /// Most pages, without those that differ from the source: resident ones of a sealed object, the
+    /// process's own ones of a mapped file. `None`: the default.
     pub(crate) limit: Option<usize>,
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) secret: bool,
@@ -172,9 +173,15 @@ impl Shadow {
             self.watcher = if p.pending { fault::removal::watcher().ok() } else { None };
             self.watch(rung, 0)?;
             self.tracker = track(&self.mapping, p, WatchedBy::Tracker(self.watcher), false)?;
+            if let (Some(tracker), Some(limit)) = (&mut self.tracker, p.limit) {
+                tracker.limit_own_pages(limit);
+            }
             return Ok(());
         };
         let source = Arc::clone(source);
+        if p.secret && p.limit.is_some() && fault::reach().is_none() {
+            return Err(ShadowError::Unlimited);
+        }
         if !p.faults_in() {
             fill(&self.mapping, 0..p.len, &*source)?;
             protect(&self.mapping, 0, rung)?;
@@ -189,7 +196,7 @@ impl Shadow {
             budget: p.budget,
             protect: rung.is_some_and(Rung::is_wp_async),
             secret: p.secret,
-            limit: p.limit,
+            limit: p.limit.filter(|_| p.secret),
             frozen: !p.writable,
             prediction: p.prediction,
             source,

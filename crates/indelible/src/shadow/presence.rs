@@ -50,6 +50,32 @@ impl Shadow {
         unsafe { served.evict(clean) };
     }
 
+    #[inline]
+    pub(crate) fn has_surplus(&self, beside: bool) -> bool {
+        self.mapping.is_file() && self.tracker.as_ref().is_some_and(|tracker| tracker.has_surplus(beside))
+    }
+
+    pub(crate) fn surplus(&mut self) -> Vec<PageRange> {
+        self.tracker.as_mut().map_or_else(Vec::new, Tracker::surplus)
+    }
+
+    pub(crate) fn kept(&mut self, pages: &[PageRange]) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.kept(pages);
+        }
+    }
+
+    /// Gives the process's own copies back to the kernel.
+    ///
+    /// # Safety
+    /// The shadow is over a file, which these pages equal in every byte; no thread stores to them
+    /// until this returns.
+    pub(crate) unsafe fn drop_copies(&self, pages: PageRange) -> bool {
+        let (start, count) = (pages.start as usize, pages.count as usize);
+        // SAFETY: pages of our own mapping, and the caller's promise.
+        unsafe { mmap::drop_copies(self.mapping.addr() + start * PAGE, count * PAGE) }.is_ok()
+    }
+
     pub(crate) fn prediction(&self) -> Option<PredictionStats> {
         self.served.as_ref()?.prediction()
     }

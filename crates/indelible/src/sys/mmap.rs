@@ -230,6 +230,19 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
+/// Not locked pages (`EINVAL`): their program wants them in memory.
+///
+/// # Safety
+/// The range is the caller's private mapping of a file, and equals the file in every byte; no
+/// thread stores to it until this returns.
+pub(crate) unsafe fn drop_copies(addr: usize, len: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    match unsafe { libc::madvise(at(addr), len, libc::MADV_DONTNEED) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Never in swap. `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root).
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};

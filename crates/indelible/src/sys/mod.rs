@@ -17,6 +17,7 @@ pub(crate) mod lock_table;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod mask;
+pub(crate) mod memory;
 pub(crate) mod mmap;
 pub(crate) mod naming;
 pub(crate) mod ofd;

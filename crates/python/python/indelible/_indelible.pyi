@@ -139,6 +139,7 @@ class Pool:
         tracking: Literal["auto", "wp-async", "fault-log", "mprotect"] = "auto",
         allow_remote: bool = False,
         wait: float | None = None,
+        memory_limit: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> Path: ...

@@ -23,6 +23,7 @@ def open(
     tracking: Tracking = "auto",
     allow_remote: bool = False,
     wait: float | None = None,
+    memory_limit: int | None = None,
     autosync: Literal["exit"] | None = None,
 ) -> Pool:
     """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without
@@ -34,6 +35,9 @@ def open(
     "mprotect") chooses how stores are found; `allow_remote` accepts network file systems, whose
     locks may not exclude other machines. `wait` is the time limit in seconds for an object in use
     elsewhere (by default 0), and for the table while another process has it (by default 20).
+    `memory_limit`, at least 1 MiB, is the most memory in bytes of each object that the kernel cannot
+    reclaim: beyond it, psyncs give pages that they made durable back. By default a quarter of the
+    memory that the process may use.
 
     With `autosync="exit"`, everything that the pool has opened becomes durable when the interpreter
     ends, as at the end of a `with` block: not after an exception, which warns of lost changes, nor
@@ -49,6 +53,7 @@ def open(
         "tracking": tracking,
         "allow_remote": allow_remote,
         "wait": wait,
+        "memory_limit": memory_limit,
     }
     pool = Pool(path, size, **options)
     # A pickle of the pool has them.

@@ -30,6 +30,10 @@ impl<P: ScanPolicy> WpAsync<P> {
             Cut::Copied(others) => self.copy(others),
             Cut::Frozen => Ok(false),
             Cut::Closed => self.close().map(|()| true),
+            Cut::Pages(pages) => {
+                let held = self.gate.begin().and_then(|()| self.gate.close(pages));
+                return held.inspect_err(|_| drop(Backend::release(self)));
+            }
         };
         let done = done.and_then(|done| if done { Ok(()) } else { self.freeze() });
         match &done {
