@@ -35,7 +35,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+/// Any error.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// The result of a benchmark's part.
 pub type Result<T> = std::result::Result<T, Error>;
 
 const FIGURES: &str = "docs/benchmarks/run.json";

@@ -47,7 +47,7 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     machine(report, &mut out);
     summary(report, &mut out);
     if !remarks.is_empty() {
-        let _ = write!(out, "{REMARKS}{remarks}\n");
+        let _ = writeln!(out, "{REMARKS}{remarks}");
     }
     for section in &report.sections {
         let _ = write!(out, "\n## {}\n\n{}\n", section.name, capital(&section.about));

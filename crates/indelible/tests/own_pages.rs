@@ -380,8 +380,9 @@ mod mutants {
             (Mutant::EvictedOutsideGate, super::threads_store_beside_cuts),
         ];
         for (mutant, test) in tests {
-            let run = AssertUnwindSafe(test);
-            assert!(with_mutant(mutant, || catch_unwind(run)).is_err(), "{mutant:?} is unnoticed");
+            let noticed = || with_mutant(mutant, || catch_unwind(AssertUnwindSafe(test))).is_err();
+            // Threads meet the moment by chance.
+            assert!((0..50).any(|_| noticed()), "{mutant:?} is unnoticed");
         }
     }
 }

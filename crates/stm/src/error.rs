@@ -55,6 +55,7 @@ pub enum CommitError<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error<E, R> {
     #[error("the transaction was cancelled, and nothing of it is left")]
+    /// The closure cancelled it.
     Cancelled(#[source] E),
     /// It did not begin.
     #[error(transparent)]

@@ -16,7 +16,9 @@ pub trait Bystanders {
 /// Answer of [`Bystanders::before_copy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
+    /// Copy the pages, and look again.
     Copy,
+    /// Make stores wait, by protection.
     HoldUp,
     /// Fail, with the kind `Busy`, before anything is made durable.
     GiveUp,

@@ -44,6 +44,8 @@ pub use stray::{set_audit, stray_pointers};
 /// Access of an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
+    /// Loads.
     Read,
+    /// Loads and stores.
     Write,
 }
