@@ -170,6 +170,12 @@ fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result
 impl Sorted<'_> {
     /// Without room nothing changes.
     fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
+        if let Some(before) = before
+            && self.order.move_within(&(before, member), &(score, member), |rank| rank.score = score)
+        {
+            self.scores.update(member, |stored| *stored = score);
+            return Ok(());
+        }
         self.order.try_insert((score, member))?;
         if let Some(before) = before {
             self.scores.update(member, |stored| *stored = score);
