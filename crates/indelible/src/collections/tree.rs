@@ -213,8 +213,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         pair
     }
 
-    /// Whether the pair at the end of `from` can be removed and one added at the end of `to` without
-    /// a node more or less: both ends lie in leaves, of which one can give and one can take.
+    /// Whether the pair at the end of `from` can be removed, and one added at the end of `to`, with
+    /// no node added or removed: both ends lie in leaves, and one can give, the other take.
     pub(super) fn moves_within(&self, from: &Path<K, V>, to: &Path<K, V>) -> bool {
         let ((old, _), (new, _)) = (from.end(), to.step(0));
         let gives = old.len() > if self.height == 1 { 1 } else { LEAST };
