@@ -259,11 +259,18 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         if !there || self.tree.search(to, &mut new) || !self.tree.moves_within(&old, &new) {
             return false;
         }
+        let ((leaf, before), (target, place)) = (old.end(), new.step(0));
         let (mut key, value) = self.tree.remove(&mut old);
         change(&mut key);
-        let mut place = Path::new();
-        let is_there = self.tree.search(&key, &mut place);
-        is_there || self.tree.insert(&place, key, value).is_ok()
+        if to.compare(&key).is_eq() {
+            // No node changed but these two: the place is known.
+            let moved = leaf == target && before < place;
+            new.set(0, target, place - usize::from(moved));
+            return self.tree.insert(&new, key, value).is_ok();
+        }
+        let mut own = Path::new();
+        let is_there = self.tree.search(&key, &mut own);
+        is_there || self.tree.insert(&own, key, value).is_ok()
     }
 }
 
