@@ -1,9 +1,10 @@
 use crate::support::{Ground, World};
 use indelible::collections::{
-    PBTreeMap, PBox, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec, PVecDeque,
+    PBTreeMap, PBTreeSet, PBox, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec, PVecDeque,
 };
 use indelible::{ErrorKind, Heap, Persist, Tracking};
-use std::collections::{BTreeMap, VecDeque};
+use indelible_testing::Seeded;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -189,6 +190,46 @@ fn ordered_maps_are_split_and_joined_as_those_of_std_are() {
     }
     assert_eq!(map.values().filter(|text| text.ends_with('!')).count(), 10);
     heap.drop_root::<PBTreeMap<u64, PString>>("map").unwrap();
+    assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 0));
+}
+
+#[test]
+fn values_of_an_ordered_set_move_where_no_node_is_added_or_removed() {
+    let world = world();
+    let mut heap = heap(&world);
+    let set = heap.root_or_default::<PBTreeSet<PString>>("set").unwrap();
+    let mut model = BTreeSet::new();
+    let mut random = Seeded::new(54);
+    let mut text = || format!("{:03}", random.u64(0..600));
+    let (mut moved, mut left) = (0, 0);
+    for round in 0..3_000 {
+        let (from, to) = (text(), text());
+        // The set grows from one value, and shrinks at the end.
+        if round % 8 == 0 {
+            set.insert(to.as_str());
+            model.insert(to.clone());
+        }
+        if round > 2_400 {
+            set.pop_first();
+            model.pop_first();
+        }
+        let may = model.contains(&from) && !model.contains(&to);
+        let does = set.move_within(from.as_str(), to.as_str(), |value| {
+            value.clear();
+            value.push_str(&to);
+        });
+        assert!(may || !does, "{from} to {to}");
+        if does {
+            assert!(model.remove(&from) && model.insert(to));
+        }
+        (moved, left) = (moved + usize::from(does), left + usize::from(may && !does));
+        if round % 50 == 0 || set.len() < 12 {
+            assert!(set.iter().map(PString::as_str).eq(model.iter().map(String::as_str)), "round {round}");
+        }
+    }
+    println!("{moved} moved, {left} left");
+    assert!(moved > 3 * left && left > 0, "{moved} moved, {left} left");
+    heap.drop_root::<PBTreeSet<PString>>("set").unwrap();
     assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 0));
 }
 

@@ -44,6 +44,8 @@ struct End<'h> {
 #[repr(C, u8)]
 pub(crate) enum Value<'h> {
     Text(Bytes<'h>),
+    /// A text that INCR made: the number's digits.
+    Number(i64),
     Hash(Hash<'h>),
     Sorted(Sorted<'h>),
     List(List<'h>),

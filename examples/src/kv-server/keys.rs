@@ -54,7 +54,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 
 fn kind(value: &Value<'_>) -> &'static str {
     match value {
-        Value::Text(_) => "string",
+        Value::Text(_) | Value::Number(_) => "string",
         Value::Hash(_) => "hash",
         Value::Sorted(_) => "zset",
         Value::List(_) => "list",
@@ -82,6 +82,7 @@ fn bytes(value: &Value<'_>) -> usize {
     let of = |text: &Bytes<'_>| size_of_val(text) + text.len();
     match value {
         Value::Text(text) => text.len(),
+        Value::Number(_) => 0,
         Value::Hash(hash) => hash.iter().map(|(field, value)| of(field) + of(value)).sum(),
         // The member is in both.
         Value::Sorted(set) => {

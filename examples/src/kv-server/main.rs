@@ -13,6 +13,7 @@ mod call;
 mod commands;
 mod connection;
 mod data;
+mod decimal;
 mod glob;
 mod hashes;
 mod keys;

@@ -1,6 +1,6 @@
 //! A connection's Redis protocol: requests, and transactions of several.
 
-use crate::call::{Call, Client, Command, Refusal};
+use crate::call::{Call, Client, Command, Refusal, is};
 use crate::commands::find;
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
@@ -12,6 +12,8 @@ const QUEUE: usize = 1 << 29;
 pub(crate) struct Redis {
     parser: Parser,
     client: Client,
+    /// The last request's: the next is often the same.
+    last: Option<&'static Command>,
     /// Between `MULTI` and `EXEC`.
     queue: Option<Queue>,
 }
@@ -25,11 +27,13 @@ struct Queue {
 
 impl Redis {
     pub(crate) fn new(id: u64) -> Redis {
-        Redis { parser: Parser::default(), client: Client { id, name: Vec::new(), ends: false }, queue: None }
+        let client = Client { id, name: Vec::new(), ends: false };
+        Redis { parser: Parser::default(), client, last: None, queue: None }
     }
 
     fn perform(&mut self, access: &mut Access<'_, '_>, words: &[&[u8]], reply: &mut Reply) {
-        let Some(command) = find(words[0]) else {
+        let last = self.last.filter(|last| is(words[0], last.name));
+        let Some(command) = last.or_else(|| find(words[0])) else {
             self.broken();
             let text = |word: &[u8]| String::from_utf8_lossy(word).chars().take(128).collect::<String>();
             let arguments: String =
@@ -38,6 +42,7 @@ impl Redis {
             return reply
                 .error(&format!("ERR unknown command '{name}', with args beginning with: {arguments}"));
         };
+        self.last = Some(command);
         if !command.words.contains(&words.len()) {
             self.broken();
             let name = command.name.to_ascii_lowercase();
@@ -117,15 +122,17 @@ impl Protocol for Redis {
     fn step(&mut self, access: &mut Access<'_, '_>, input: &[u8], reply: &mut Reply) -> Step {
         match self.parser.parse(input) {
             Ok(None) => Step::Incomplete,
-            Ok(Some((words, len))) => {
-                let words = match &words {
+            Ok(Some((request, len))) => {
+                let words = match &request {
                     Words::Array(words) => words,
                     Words::Quoted(words) => &words.iter().map(Vec::as_slice).collect(),
                 };
-                if !words.is_empty() {
+                let answered = !words.is_empty();
+                if answered {
                     self.perform(access, words, reply);
                 }
-                Step::Done { len, answered: !words.is_empty(), ends: self.client.ends }
+                self.parser.reuse(request);
+                Step::Done { len, answered, ends: self.client.ends }
             }
             Err(why) => {
                 reply.error(&format!("ERR Protocol error: {why}"));

@@ -1,5 +1,7 @@
 //! Replies of the Redis protocol, versions 2 and 3, or of text.
 
+use crate::decimal::Decimal;
+
 const MOST: usize = 1 << 30;
 
 pub(crate) struct Reply {
@@ -55,19 +57,9 @@ impl Reply {
         self.raw(b"\r\n");
     }
 
-    fn counted(&mut self, kind: u8, mut value: usize) {
-        let mut digits = [0; 20];
-        let mut from = digits.len();
-        loop {
-            from -= 1;
-            digits[from] = b'0' + (value % 10) as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
+    fn counted(&mut self, kind: u8, value: usize) {
         self.raw(&[kind]);
-        self.raw(&digits[from..]);
+        self.raw(Decimal::new(false, value as u64).bytes());
         self.raw(b"\r\n");
     }
 
@@ -87,7 +79,9 @@ impl Reply {
     }
 
     pub(crate) fn integer(&mut self, value: i64) {
-        self.line(b':', &value.to_string());
+        self.raw(b":");
+        self.raw(Decimal::from(value).bytes());
+        self.raw(b"\r\n");
     }
 
     pub(crate) fn count(&mut self, value: usize) {

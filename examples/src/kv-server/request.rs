@@ -5,6 +5,7 @@ use std::ops::Range;
 const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
 const LINE: usize = 64 << 10;
+const KEEP: usize = 64;
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Words<'i> {
@@ -21,6 +22,8 @@ pub(crate) struct Parser {
     left: Option<i64>,
     at: usize,
     words: Vec<Range<usize>>,
+    /// Empty: memory for the words of the next request.
+    spare: Vec<&'static [u8]>,
 }
 
 impl Parser {
@@ -62,9 +65,21 @@ impl Parser {
             self.at = end + 2;
             left -= 1;
         }
-        let words = self.words.drain(..).map(|word| &input[word]).collect();
+        let mut words: Vec<&[u8]> = std::mem::take(&mut self.spare);
+        words.extend(self.words.drain(..).map(|word| &input[word]));
         self.left = None;
         Ok(Some((Words::Array(words), std::mem::take(&mut self.at))))
+    }
+
+    /// Takes a request's memory back.
+    pub(crate) fn reuse(&mut self, words: Words<'_>) {
+        if let Words::Array(mut words) = words
+            && words.capacity() <= KEEP
+        {
+            words.clear();
+            // Collects in the same memory.
+            self.spare = words.into_iter().map(|_| &b""[..]).collect();
+        }
     }
 }
 
@@ -142,11 +157,20 @@ fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     }
 }
 
-/// Redis refuses a plus sign.
+/// Redis refuses a plus sign, and zeros before a number.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
-    text.parse().ok().filter(|number: &i64| {
-        !(text.starts_with('0') || text.starts_with("-0")) || (*number == 0 && text.len() == 1)
+    let (digits, is_negative) = match text {
+        b"0" => return Some(0),
+        [b'-', digits @ ..] => (digits, true),
+        digits => (digits, false),
+    };
+    if matches!(digits, [] | [b'0', ..]) {
+        return None;
+    }
+    digits.iter().try_fold(0_i64, |sum, digit| {
+        let digit = i64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+        let tens = sum.checked_mul(10)?;
+        if is_negative { tens.checked_sub(digit) } else { tens.checked_add(digit) }
     })
 }
 
@@ -172,6 +196,19 @@ mod tests {
         assert_eq!(all(b"\r\n"), (Words::Array(vec![]), 2));
         assert_eq!(all(b"*0\r\n"), (Words::Array(vec![]), 4));
         assert_eq!(all(b"*-1\r\nPING\r\n"), (Words::Array(vec![]), 5));
+    }
+
+    #[test]
+    fn numbers_are_read_as_redis_reads_them() {
+        for number in [0, 1, -1, 10, i64::MAX, i64::MIN, i64::MIN + 1] {
+            assert_eq!(super::number(number.to_string().as_bytes()), Some(number));
+        }
+        for text in ["", "-", "-0", "00", "01", "-01", "+1", " 1", "1 ", "1x", "1.0", "--1", "\u{661}"] {
+            assert_eq!(super::number(text.as_bytes()), None, "{text:?}");
+        }
+        for beyond in ["9223372036854775808", "-9223372036854775809", "99999999999999999999"] {
+            assert_eq!(super::number(beyond.as_bytes()), None, "{beyond}");
+        }
     }
 
     #[test]

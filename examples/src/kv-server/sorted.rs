@@ -135,11 +135,11 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     let counts = change_or_create(call, &rule, |set| {
         let (mut added, mut changed) = (0, 0);
         for (score, [_, member]) in scores.iter().zip(pairs) {
-            let (before, after) = (set.scores.get(*member).copied(), ordered(*score));
-            if before != Some(after) && rule.admits(before, after) {
-                set.put(before, after, member)?;
+            let after = ordered(*score);
+            let put = set.put(member, |before| Ok(rule.admits(before, after).then_some(after)))?;
+            if let Put { before, after: Some(after) } = put {
                 added += usize::from(before.is_none());
-                changed += 1;
+                changed += usize::from(before != Some(after));
             }
         }
         Ok::<_, Refusal>(if counts_changes { changed } else { added })
@@ -150,35 +150,57 @@ fn add(call: &mut Call<'_, '_>) -> Done {
 
 fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result<Option<f64>, Refusal> {
     let raised = change_or_create(call, rule, |set| {
-        let before = set.scores.get(member).copied();
-        let sum = before.map_or(0.0, score) + by;
-        if sum.is_nan() {
-            return Err(Refusal::Other("resulting score is not a number (NaN)"));
-        }
-        let after = ordered(sum);
-        if !rule.admits(before, after) {
-            return Ok(None);
-        }
-        if before != Some(after) {
-            set.put(before, after, member)?;
-        }
-        Ok(Some(sum))
+        let put = set.put(member, |before| {
+            let sum = before.map_or(0.0, score) + by;
+            if sum.is_nan() {
+                return Err(Refusal::Other("resulting score is not a number (NaN)"));
+            }
+            let after = ordered(sum);
+            Ok(rule.admits(before, after).then_some(after))
+        })?;
+        Ok(put.after.map(score))
     })?;
     raised.unwrap_or(Ok(None))
 }
 
+/// Scores of a member.
+struct Put {
+    before: Option<u64>,
+    /// `None`: the rule refused one.
+    after: Option<u64>,
+}
+
 impl Sorted<'_> {
-    /// Without room nothing changes.
-    fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
-        self.order.try_insert((score, member))?;
-        if let Some(before) = before {
-            self.scores.update(member, |stored| *stored = score);
-            self.order.remove(&(before, member));
-        } else if let Err(error) = self.scores.try_insert(member, score) {
-            self.order.remove(&(score, member));
-            return Err(error.into());
-        }
-        Ok(())
+    /// Gives a member the score that `choose` makes of its former one. Without room nothing
+    /// changes.
+    fn put(
+        &mut self,
+        member: &[u8],
+        choose: impl Fn(Option<u64>) -> Result<Option<u64>, Refusal>,
+    ) -> Result<Put, Refusal> {
+        let Sorted { scores, order } = self;
+        let put = scores.update(member, |stored| {
+            let (before, after) = (*stored, choose(Some(*stored))?);
+            if let Some(after) = after.filter(|after| *after != before) {
+                if !order.move_within(&(before, member), &(after, member), |rank| rank.score = after) {
+                    order.try_insert((after, member))?;
+                    order.remove(&(before, member));
+                }
+                *stored = after;
+            }
+            Ok(Put { before: Some(before), after })
+        });
+        put.unwrap_or_else(|| {
+            let after = choose(None)?;
+            if let Some(score) = after {
+                order.try_insert((score, member))?;
+                if let Err(error) = scores.try_insert(member, score) {
+                    order.remove(&(score, member));
+                    return Err(error.into());
+                }
+            }
+            Ok(Put { before: None, after })
+        })
     }
 
     fn take(&mut self, member: &[u8]) -> bool {

@@ -2,7 +2,11 @@
 
 use crate::call::{Call, Command, Done, MANY, Refusal, changes, float, integer, is, looks, span};
 use crate::data::{Bytes, Value, assign};
+use crate::decimal::Decimal;
 use crate::keys::moment;
+use crate::request::number;
+use indelible::collections::HeapRef;
+use std::borrow::Cow;
 
 pub(crate) const COMMANDS: &[Command] = &[
     looks("GET", 2..=2, |call| reply(call, 1)),
@@ -42,11 +46,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         Ok(())
     }),
     changes("APPEND", 3..=3, append),
-    looks("STRLEN", 2..=2, |call| {
-        let len = text(call, 1)?.map_or(0, |text| text.len());
-        call.reply.count(len);
-        Ok(())
-    }),
+    looks("STRLEN", 2..=2, len),
     looks("GETRANGE", 4..=4, part),
     looks("SUBSTR", 4..=4, part),
     changes("SETRANGE", 4..=4, overwrite),
@@ -62,19 +62,37 @@ pub(crate) const COMMANDS: &[Command] = &[
 
 const LONGEST: usize = 512 << 20;
 
-fn text<'a, 'h>(call: &'a Call<'_, 'h>, at: usize) -> Result<Option<&'a Bytes<'h>>, Refusal> {
-    match call.keys.get(call.words[at], call.now).map(|item| &item.value) {
-        None => Ok(None),
-        Some(Value::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(Refusal::WrongType),
+impl<'h> Value<'h> {
+    fn text(&self) -> Result<Cow<'_, [u8]>, Refusal> {
+        match self {
+            Value::Text(text) => Ok(Cow::Borrowed(text)),
+            Value::Number(number) => Ok(Cow::Owned(Decimal::from(*number).bytes().to_vec())),
+            _ => Err(Refusal::WrongType),
+        }
+    }
+
+    /// Without room nothing changes.
+    fn text_mut(&mut self, heap: HeapRef<'h>) -> Result<&mut Bytes<'h>, Refusal> {
+        if let Value::Number(number) = self {
+            *self = Value::Text(Bytes::try_from_slice_in(Decimal::from(*number).bytes(), heap)?);
+        }
+        match self {
+            Value::Text(text) => Ok(text),
+            _ => Err(Refusal::WrongType),
+        }
     }
 }
 
+fn len(call: &mut Call<'_, '_>) -> Done {
+    let len = call.value().map(Value::text).transpose()?.map_or(0, |text| text.len());
+    call.reply.count(len);
+    Ok(())
+}
+
 fn reply(call: &mut Call<'_, '_>, at: usize) -> Done {
-    match call.keys.get(call.words[at], call.now).map(|item| &item.value) {
+    match call.keys.get(call.words[at], call.now) {
         None => call.reply.nil(),
-        Some(Value::Text(text)) => call.reply.bulk(text),
-        Some(_) => return Err(Refusal::WrongType),
+        Some(item) => call.reply.bulk(&item.value.text()?),
     }
     Ok(())
 }
@@ -95,7 +113,10 @@ fn store(call: &mut Call<'_, '_>, at: usize, expires: Option<u64>) -> Done {
     let replaced: Option<Done> = call.keys.replace(key, call.now, expires, |stored| match stored {
         Value::Text(text) => Ok(assign(text, value)?),
         other => {
-            *other = Value::Text(Bytes::try_from_slice_in(value, heap)?);
+            *other = match number(value) {
+                Some(number) if matches!(other, Value::Number(_)) => Value::Number(number),
+                _ => Value::Text(Bytes::try_from_slice_in(value, heap)?),
+            };
             Ok(())
         }
     });
@@ -215,9 +236,9 @@ fn edit<R>(
 ) -> Result<R, Refusal> {
     let (key, heap) = (call.words[1], call.heap);
     let mut change = Some(change);
-    let changed = call.keys.update(key, call.now, |value| match (value, change.take()) {
-        (Value::Text(text), Some(change)) => change(text, true),
-        _ => Err(Refusal::WrongType),
+    let changed = call.keys.update(key, call.now, |value| {
+        let text = value.text_mut(heap)?;
+        change.take().map_or(Err(Refusal::NoSuchKey), |change| change(text, true))
     });
     if let Some(changed) = changed {
         return changed;
@@ -252,16 +273,16 @@ const TOO_LONG: Refusal = Refusal::Other("string exceeds maximum allowed size (p
 
 fn part(call: &mut Call<'_, '_>) -> Done {
     let (start, stop) = (integer(call.words[2])?, integer(call.words[3])?);
-    match call.keys.get(call.words[1], call.now).map(|item| &item.value) {
+    match call.keys.get(call.words[1], call.now) {
         None => call.reply.bulk(b""),
-        Some(Value::Text(text)) => {
+        Some(item) => {
+            let text = item.value.text()?;
             let none = start < 0 && stop < 0 && start > stop;
             // For Redis a last place before the first is the first.
             let stop = stop.max(-i64::try_from(text.len()).unwrap_or(i64::MAX));
             let range = if none { 0..0 } else { span(start, stop, text.len()) };
             call.reply.bulk(&text[range]);
         }
-        Some(_) => return Err(Refusal::WrongType),
     }
     Ok(())
 }
@@ -271,9 +292,7 @@ fn overwrite(call: &mut Call<'_, '_>) -> Done {
     let from = from.map_err(|_| Refusal::Other("offset is out of range"))?;
     let bytes = call.words[3];
     if bytes.is_empty() {
-        let len = text(call, 1)?.map_or(0, |text| text.len());
-        call.reply.count(len);
-        return Ok(());
+        return len(call);
     }
     let end = from.checked_add(bytes.len()).filter(|end| *end <= LONGEST).ok_or(TOO_LONG)?;
     let len = edit(call, |text, _| {
@@ -288,12 +307,24 @@ fn overwrite(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn add(call: &mut Call<'_, '_>, by: i64) -> Done {
-    let sum = edit(call, |text, was_there| {
-        let before = if was_there { integer(text)? } else { 0 };
+    let key = call.words[1];
+    let sum = call.keys.update(key, call.now, |value| {
+        let before = match value {
+            Value::Text(text) => integer(text)?,
+            Value::Number(number) => *number,
+            _ => return Err(Refusal::WrongType),
+        };
         let sum = before.checked_add(by).ok_or(Refusal::Overflow)?;
-        assign(text, sum.to_string().as_bytes())?;
+        *value = Value::Number(sum);
         Ok(sum)
-    })?;
+    });
+    let sum = match sum {
+        Some(sum) => sum?,
+        None => {
+            call.keys.insert(key, Value::Number(by), 0)?;
+            by
+        }
+    };
     call.reply.integer(sum);
     Ok(())
 }

@@ -248,6 +248,30 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         let mut path = Path::new();
         self.tree.search(key, &mut path).then(|| self.tree.remove(&mut path))
     }
+
+    pub(super) fn move_within<Q, R>(&mut self, (from, to): (&Q, &R), change: impl FnOnce(&mut K)) -> bool
+    where
+        Q: Compare<K> + ?Sized,
+        R: Compare<K> + ?Sized,
+    {
+        let (mut old, mut new) = (Path::new(), Path::new());
+        let there = self.tree.search(from, &mut old);
+        if !there || self.tree.search(to, &mut new) || !self.tree.moves_within(&old, &new) {
+            return false;
+        }
+        let ((leaf, before), (target, place)) = (old.end(), new.step(0));
+        let (mut key, value) = self.tree.remove(&mut old);
+        change(&mut key);
+        if to.compare(&key).is_eq() {
+            // No node changed but these two: the place is known.
+            let moved = leaf == target && before < place;
+            new.set(0, target, place - usize::from(moved));
+            return self.tree.insert(&new, key, value).is_ok();
+        }
+        let mut own = Path::new();
+        let is_there = self.tree.search(&key, &mut own);
+        is_there || self.tree.insert(&own, key, value).is_ok()
+    }
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> Default for PBTreeMap<'h, K, V> {

@@ -140,6 +140,34 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.remove_entry(value).map(|(value, ())| value)
     }
 
+    /// Moves the value `from` to the place of `to`, as which `change` makes it compare. Returns
+    /// whether it did: not if `from` is missing or `to` present, nor where a node would have to be
+    /// added or removed. Then nothing has changed, and a removal and an insertion do the same.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut heap = pool.heap("o", 1 << 20)?;
+    /// use indelible::collections::PBTreeSet;
+    ///
+    /// let times = heap.root_or_default::<PBTreeSet<u64>>("times")?;
+    /// times.extend([10_u64, 20]);
+    /// assert!(times.move_within(&10, &30, |time| *time = 30));
+    /// assert!(times.iter().eq(&[20, 30]));
+    /// # Ok::<(), indelible::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `change` panics, the value is dropped. If the value compares as another than `to`
+    /// afterwards, it goes to its own place; without room for that it is dropped.
+    pub fn move_within<Q, R>(&mut self, from: &Q, to: &R, change: impl FnOnce(&mut T)) -> bool
+    where
+        Q: Compare<T> + ?Sized,
+        R: Compare<T> + ?Sized,
+    {
+        self.map.move_within((from, to), change)
+    }
+
     /// The values of a range, in order.
     pub fn range<Q: Compare<T> + ?Sized>(&self, range: impl RangeBounds<Q>) -> TreeKeys<'_, T, ()> {
         self.map.range(range).into_keys()

@@ -213,6 +213,15 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         pair
     }
 
+    /// Whether the pair at the end of `from` can be removed, and one added at the end of `to`, with
+    /// no node added or removed: both ends lie in leaves, and one can give, the other take.
+    pub(super) fn moves_within(&self, from: &Path<K, V>, to: &Path<K, V>) -> bool {
+        let ((old, _), (new, _)) = (from.end(), to.step(0));
+        let gives = old.len() > if self.height == 1 { 1 } else { LEAST };
+        let takes = new.len() < KEYS || new.address() == old.address();
+        from.level == 0 && gives && takes
+    }
+
     fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
         for level in 0..self.height() - 1 {
             let (node, _) = path.step(level);

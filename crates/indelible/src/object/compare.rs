@@ -6,6 +6,7 @@ use super::stats::PsyncStats;
 use crate::dirty::PageRange;
 use crate::shadow::{Shadow, all_changed, copy_lines, each_run, lines_changed, lines_changed_among};
 use crate::sys::PAGE;
+use crate::sys::flush::fetch;
 use crate::sys::per_process::PerProcess;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
@@ -26,6 +27,9 @@ const THREADS: usize = 8;
 const MANY: u64 = 64;
 /// Marked lines of a page up to which they are compared one by one.
 const FEW: u32 = 16;
+/// Pages ahead whose few marked lines of the primary are fetched: psync wrote them around the
+/// caches.
+const AHEAD: usize = 16;
 const READ_PAGES: u64 = 16;
 
 pub(super) struct Comparison<'a> {
@@ -88,12 +92,25 @@ impl Pages<'_> {
             return self.compare_slow(&mut pages, fresh, &mut each);
         }
         let at = |page: u64| self.primary.wrapping_add(page as usize * PAGE);
+        let mut fetched = ranges.iter().flat_map(|range| range.start..range.end());
+        fetched.by_ref().take(AHEAD).for_each(|page| self.fetch_few(page, u64::MAX, at(page)));
         while let Some(page) = pages.next() {
+            if let Some(page) = fetched.next() {
+                self.fetch_few(page, u64::MAX, at(page));
+            }
             let ahead = *pages.peek().unwrap_or(&page);
             // SAFETY: the same page of the primary.
             each(page, unsafe { self.changed(page, u64::MAX, at(page), (ahead, at(ahead))) });
         }
         Ok(())
+    }
+
+    #[inline]
+    fn fetch_few(&self, page: u64, known: u64, primary: *const u8) {
+        let marked = self.shadow.lines(page);
+        if marked.count_ones() <= FEW {
+            each_run(marked & known, |first, count| fetch(primary.wrapping_add(first * LINE), count * LINE));
+        }
     }
 
     fn compare_slow(
@@ -102,7 +119,11 @@ impl Pages<'_> {
         fresh: &mut Fresh,
         each: &mut impl FnMut(u64, u64),
     ) -> Result<(), StoreError> {
-        let known = |page: Option<&u64>| page.and_then(|page| self.known(*page));
+        let known = |page: Option<&u64>| {
+            let (lines, bytes) = self.known(*page?)?;
+            self.fetch_few(*page?, lines, bytes);
+            Some((lines, bytes))
+        };
         let mut buffer = Vec::new();
         let mut next = known(pages.peek());
         while let Some(page) = pages.next() {
