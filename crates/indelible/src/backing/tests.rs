@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
@@ -315,7 +316,7 @@ fn foreign_files_are_refused_and_left_alone() {
     fs::create_dir(&planted).unwrap();
     expect("no regular file");
     fs::remove_dir(&planted).unwrap();
-    rustix::fs::mknodat(CWD, &planted, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &planted, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     expect("no regular file");
     fs::remove_file(&planted).unwrap();
     fs::hard_link(&good, &planted).unwrap();
