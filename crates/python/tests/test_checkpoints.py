@@ -596,3 +596,20 @@ def test_frames_of_polars_and_tables_of_pyarrow(pool: indelible.Pool) -> None:
     )
     with pytest.raises(TypeError, match="polars cannot be kept"):
         back(pool, polars.DataFrame({"o": [object()]}))
+
+
+def test_objects_of_the_user_stay_whatever_their_names_are(pool: indelible.Pool) -> None:
+    for name in ("run~0", "w~new", "t~new"):
+        array = pool.array(name, (10,), "f8")
+        array[:] = 7
+        array.psync()
+    del array
+    saved = pool.checkpoints("run")
+    saved.save("a", {"x": 1})
+    saved.save("b", {"x": 2})
+    assert saved.load("a") == {"x": 1} and saved.load("b") == {"x": 2}
+    pool.array("w", (10,), "f8").psync()
+    assert (pool.array("w", (20,), "f8", "w+") == 0).all()
+    pool.transactional("t", (10,), "f8")
+    for name in ("run~0", "w~new", "t~new"):
+        assert (pool.array(name, mode="r") == 7).all(), name

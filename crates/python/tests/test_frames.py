@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import gc
 import os
 import subprocess
@@ -243,3 +244,28 @@ def test_a_writer_that_is_killed_leaves_the_frame_before(pool: indelible.Pool) -
     for name in ("df", "new"):
         pool[name] = pyarrow.table({"b": [1]})
         assert pool[name].to_pydict() == {"b": [1]}
+
+
+@pytest.mark.skipif(pandas is None, reason="no pandas")
+@pytest.mark.parametrize(
+    "item",
+    [
+        np.array([1, None], dtype=object),
+        decimal.Decimal("-0.0"),
+        np.array([1], dtype=np.int32),
+        {"a": 1, "b": 1.5},
+    ],
+    ids=["missing", "zero", "width", "mapping"],
+)
+def test_objects_in_columns_are_kept_exactly_or_refused(pool: indelible.Pool, item: Any) -> None:
+    items = np.empty(2, dtype=object)
+    items[0], items[1] = item, decimal.Decimal("1.00") if isinstance(item, decimal.Decimal) else item
+    frame = pandas.DataFrame({"o": items})
+    try:
+        pool["df"] = frame
+    except TypeError as refused:
+        assert "exactly" in str(refused)
+        assert "df" not in pool
+    else:
+        got = pool["df"]["o"][0]
+        assert type(got) is type(item) and repr(got) == repr(item)

@@ -4,11 +4,15 @@ file systems, groups, and processes that are killed.
 
 from __future__ import annotations
 
+import errno
+import gc
 import importlib
+import itertools
 import os
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -235,3 +239,157 @@ def test_files_are_there_as_a_whole_or_not_at_all(pool: indelible.Pool) -> None:
     with pytest.raises(FileNotFoundError):
         fs.rm("c")
     assert pool.info()["free"] > MIB
+
+
+def bytes_of(text: bytes) -> Any:
+    return buffer.default_buffer_prototype().buffer.from_bytes(text)
+
+
+def in_thread(body: Any) -> None:
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def test_a_group_has_nothing_of_other_threads(pool: indelible.Pool) -> None:
+    store = stores.PoolStore(pool, "z")
+    with pytest.raises(ValueError, match="^no$"), store.group():
+        store.set_sync("own", bytes_of(b"1"))
+        in_thread(lambda: store.set_sync("others", bytes_of(b"2")))
+        assert durable(pool, "z") == {"others": b"2"}
+        raise ValueError("no")
+    assert durable(pool, "z") == {"others": b"2"}
+    with store.group():
+        store.set_sync("before", bytes_of(b"3"))
+        with pytest.raises(ValueError, match="^no$"), store.group():
+            store.set_sync("inner", bytes_of(b"4"))
+            store.delete_sync("before")
+            assert store.get_sync("before") is None
+            raise ValueError("no")
+        assert store.get_sync("inner") is None and store.get_sync("before").to_bytes() == b"3"
+
+        def failing() -> None:
+            with pytest.raises(ValueError, match="^no$"), store.group():
+                raise ValueError("no")
+
+        in_thread(failing)
+    assert durable(pool, "z") == {"others": b"2", "before": b"3"}
+
+
+def test_a_store_that_is_closed_in_a_group_takes_nothing_from_it(pool: indelible.Pool) -> None:
+    store = stores.PoolStore(pool, "z")
+    own = pool.dict("z")
+    with store.group():
+        store.set_sync("before", bytes_of(b"1"))
+        with stores.PoolStore(pool, "z", read_only=True) as other:
+            assert other.get_sync("before").to_bytes() == b"1"
+        store.set_sync("after", bytes_of(b"2"))
+    assert not own.closed and durable(pool, "z") == {"before": b"1", "after": b"2"}
+
+
+def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    module = sys.modules["indelible._keys"].__file__
+    for at in itertools.count():
+        seen = 0
+
+        def interrupt(frame: Any, event: str, _of: Any, at: int = at) -> Any:
+            nonlocal seen
+            if frame.f_code.co_filename != module:
+                return None
+            if event == "line":
+                seen += 1
+                if seen == at + 1:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            fs.pipe({f"/a{at}": b"1", f"/b{at}": b"2"})
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        fs.pipe_file(f"/later{at}", b"3")
+        # What is not durable goes.
+        pool.dict("f").revert()
+        found = fs.find("/")
+        assert f"/later{at}" in found, f"line {at}"
+        assert (f"/a{at}" in found) == (f"/b{at}" in found), f"line {at}"
+        fs.rm("/", recursive=True)
+        if seen <= at:
+            assert at > 20
+            break
+
+
+def test_files_that_move_onto_themselves_stay(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe({"/d/a": b"1", "/d/e/b": b"2", "/c": b"3"})
+    before = {path: fs.cat_file(path) for path in fs.find("/")}
+    for one, other in [
+        ("/d/a", "d/a"),
+        ("/d/a", "indelible:///d/a"),
+        ("/d/a", "/d/"),
+        ("/d/a", "/d"),
+        ("/d/*", "/d/"),
+        ("/d", "/d/"),
+    ]:
+        fs.mv(one, other, recursive=True)
+        assert {path: fs.cat_file(path) for path in fs.find("/")} == before, (one, other)
+    with pytest.raises(OSError) as refused:
+        fs.mv("/d", "/d/e", recursive=True)
+    assert refused.value.errno == errno.EINVAL
+    with pytest.raises(IsADirectoryError):
+        fs.cp_file("/c", "/d")
+    with pytest.raises(FileExistsError):
+        fs.cp_file("/c", "/c/below")
+    fs.mv("/d", "/new", recursive=True)
+    assert fs.find("/") == ["/c", "/new/a", "/new/e/b"] and not fs.exists("/d")
+
+
+def test_what_two_handles_append_is_all_there(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe_file("/log", b"0\n")
+    one, other = fs.open("/log", "ab"), fs.open("/log", "a+b")
+    one.write(b"1\n")
+    other.seek(0)
+    assert other.read() == b"0\n"
+    other.seek(0)
+    other.write(b"2\n")
+    one.close()
+    other.close()
+    assert fs.cat_file("/log") == b"0\n1\n2\n"
+    with fs.open("/log", "ab") as cut:
+        cut.truncate(2)
+        cut.write(b"3\n")
+    assert fs.cat_file("/log") == b"0\n3\n"
+
+
+def test_a_transaction_has_each_file_that_was_opened_in_it(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe_file("/a", b"old")
+    with fs.transaction:
+        with fs.open("/a", "r+b") as file:
+            file.write(b"new")
+        fs.pipe_file("/b", b"b")
+        assert durable(pool, "f") == {"/a": b"old"}
+    assert durable(pool, "f") == {"/a": b"new", "/b": b"b"}
+    with pytest.raises(ValueError, match="^no$"), fs.transaction:
+        fs.pipe_file("/b", b"other")
+        raise ValueError("no")
+    assert durable(pool, "f") == {"/a": b"new", "/b": b"b"}
+
+
+def test_an_exception_writes_nothing_of_a_text(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with fs.open("/a", "w", encoding="utf-8") as file:
+        file.write("gr\u00fcn")
+    with pytest.raises(ValueError, match="^no$"), fs.open("/a", "w") as file:
+        file.write("half")
+        raise ValueError("no")
+    left = fs.open("/a", "w")
+    left.write("half")
+    del left
+    gc.collect()
+    assert fs.cat_file("/a") == "gr\u00fcn".encode() and fs.open("/a", "rt", encoding="utf-8").read() == "gr\u00fcn"

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _indelible, _progress, _pytree, _registry
 from ._dict import Dict
-from ._errors import Damaged, NotFound, ReadOnly, Version
+from ._errors import Damaged, Error, NotFound, ReadOnly, Version
 
 _INDEX = "index"
 # The former layout had all states in the dict, and this key for their names.
@@ -114,9 +114,7 @@ class Checkpoints:
                 # these objects.
                 self._dict.psync()
                 self._delete(index.gone)
-            made = _Entry(name, score, index.next)
-            # A save that was interrupted has left it.
-            self._delete([made.number])
+            made = _Entry(name, score, self._unused(index.next))
             with _indelible.Import(self._dict.pool, self._object(made.number), packed.size) as new:
                 pieces = packed.pieces()
                 what = f"checkpoint {name!r}"
@@ -206,6 +204,24 @@ class Checkpoints:
                 self._dict.pool.delete(self._object(number))
             except NotFound:
                 pass
+
+    def _unused(self, number: int) -> int:
+        """The first number from this one on whose object is nobody else's. A save that was
+        interrupted has left one.
+        """
+        while self._object(number) in self._dict.pool:
+            if self._is_state(number):
+                self._delete([number])
+            else:
+                number += 1
+        return number
+
+    def _is_state(self, number: int) -> bool:
+        try:
+            with self._attach(number) as obj:
+                return bytes(memoryview(obj)[: len(_pytree.MAGIC)]) == _pytree.MAGIC
+        except Error:
+            return False
 
     def _attach(self, number: int) -> _indelible.Object:
         return self._dict.pool._attach_anywhere(self._object(number), None, None)

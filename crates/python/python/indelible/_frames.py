@@ -158,9 +158,26 @@ def _expect_same(pandas: Any, one: Any, other: Any) -> None:
     )  # fmt: skip
     for number, dtype in enumerate(one.dtypes):
         if dtype == object:
-            kinds = [[type(item) for item in frame.iloc[:, number]] for frame in (one, other)]
-            if kinds[0] != kinds[1]:
-                raise TypeError(f"column {one.columns[number]!r} has objects of other types then")
+            items = zip(one.iloc[:, number], other.iloc[:, number], strict=True)
+            if not all(_is_same(*pair) for pair in items):
+                raise TypeError(f"column {one.columns[number]!r} has other objects then")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two objects have the same types and values, all that they hold included."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if isinstance(one, dict):
+        return _is_same(list(one.items()), list(other.items()))
+    if hasattr(one, "dtype") and hasattr(one, "tolist"):
+        about = one.dtype == other.dtype and one.shape == other.shape
+        return bool(about) and _is_same(one.tolist(), other.tolist())
+    if isinstance(one, (str, bytes, int)):
+        return bool(one == other)
+    # NaN is equal to none, and -0.0 to 0.0.
+    return repr(one) == repr(other)
 
 
 def _expect_exact(value: Any, kind: type) -> None:

@@ -1,15 +1,22 @@
 """Bytes by keys in the dict of a pool, for stores of other libraries: each change is durable when
 it returns, those of a group become durable together.
 
+A group is a buffer of its own thread, task and what these start with their context: other threads
+neither see its changes nor add to them. At its end they are one change of the dict, or of the group
+around it.
+
 Lock: `_lock` is held by each change, so that a psync has all of a change or nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import errno
+import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from . import _registry
@@ -19,6 +26,34 @@ from ._errors import NotFound
 if TYPE_CHECKING:
     from ._pool import Pool
 
+_Value = bytes | None
+_Later = Callable[[_Value], _Value]
+# The value that a key gets, None if it is removed; or that value from the present one.
+_Change = _Value | _Later
+
+
+class _Group:
+    """Changes that are not in the dict yet, by keys."""
+
+    def __init__(self, keys: Keys, outer: _Group | None) -> None:
+        self.keys, self.outer = keys, outer
+        self.changes: dict[str, _Change] = {}
+        self.files: list[Callable[[bool], None]] = []
+        self.ended = False
+        self.block: Callable[[], Generator[None] | None] = lambda: None
+
+    def is_open(self) -> bool:
+        """Whether its block runs. Python ends that as one step, also at an interrupt."""
+        block = self.block()
+        return not self.ended and getattr(block, "gi_frame", None) is not None
+
+    def take(self, changes: Mapping[str, _Change]) -> None:
+        known = self.changes
+        known.update({key: _after(known.get(key, _same), each) for key, each in changes.items()})
+
+
+_innermost: contextvars.ContextVar[_Group | None] = contextvars.ContextVar("group", default=None)
+
 
 class Keys:
     """The keys of one dict. A process that only reads follows the one that stores."""
@@ -26,74 +61,160 @@ class Keys:
     def __init__(self, pool: Pool, name: str) -> None:
         self.pool, self.name = pool, name
         self._lock = threading.RLock()
-        self._groups = 0
         self._own: Dict | None = None
         self._followed: Dict | None = None
+        # A change of the dict has begun, and is not durable.
+        self._half = False
 
     def get(self, key: str) -> bytes | None:
         """The bytes of a key."""
         with self._lock:
-            found = self._reading()
-            return None if found is None else found.get(key)
+            later: list[_Later] = []
+            for group in self._groups():
+                change = group.changes.get(key, _same)
+                if not callable(change):
+                    break
+                later.append(change)
+            else:
+                found = self._reading()
+                change = None if found is None else found.get(key)
+            for each in reversed(later):
+                change = each(change)
+            return change
 
     def names(self) -> list[str]:
         """All keys."""
         with self._lock:
             found = self._reading()
-            return [] if found is None else list(found)
+            there = [] if found is None else list(found)
+            changed = {key for group in self._groups() for key in group.changes}
+            if not changed:
+                return there
+            names = dict.fromkeys([*there, *sorted(changed)])
+            return [key for key in names if key not in changed or self.get(key) is not None]
 
     def __contains__(self, key: str) -> bool:
         with self._lock:
+            if next(self._groups(), None) is not None:
+                return self.get(key) is not None
             found = self._reading()
             return found is not None and key in found
 
     def change(self, items: Mapping[str, bytes], gone: Iterable[str] = ()) -> None:
         """Sets and deletes keys, as one step."""
-        with self._lock:
-            into = self._writing()
-            into.update(items)
-            for key in gone:
-                into.pop(key, None)
-            if not self._groups:
-                into.psync()
+        self._take({**items, **dict.fromkeys(gone)})
 
     def set_new(self, key: str, value: bytes) -> None:
-        """Sets a key that there is not."""
-        with self._lock:
-            if key not in self:
-                self.change({key: value})
+        """Sets a key if there is none."""
+        self._take({key: lambda now: value if now is None else now})
+
+    def create(self, key: str, value: bytes) -> None:
+        """Sets a key; FileExistsError if there is one."""
+
+        def created(now: bytes | None) -> bytes:
+            if now is not None:
+                raise FileExistsError(errno.EEXIST, "there is a file", key)
+            return value
+
+        self._take({key: created})
+
+    def append(self, key: str, more: bytes) -> None:
+        """Appends to the bytes of a key, whatever these are by then."""
+        self._take({key: lambda now: (now or b"") + more})
+
+    def group(self) -> contextlib.AbstractContextManager[None]:
+        """Changes within become durable at its end, as one step; on an exception none of them
+        happens. They are those of the block, and of what it starts with its context, as asyncio
+        does; other threads do not see them before.
+        """
+        outer = _innermost.get()
+        while outer is not None and not outer.is_open():
+            # An interrupt kept it from being forgotten.
+            outer = outer.outer
+        group = _Group(self, outer)
+        block = self._block(group)
+        group.block = weakref.ref(block.gen)
+        return block
 
     @contextlib.contextmanager
-    def group(self) -> Iterator[None]:
-        """Changes within become durable at its end, by one psync, those of other threads included;
-        on an exception none of them happens.
-        """
+    def _block(self, group: _Group) -> Generator[None]:
         with self._lock:
-            into = self._writing()
-            self._groups += 1
+            # Fails at once if another process stores to the dict.
+            self._writing()
         try:
+            _innermost.set(group)
             yield
+            _finish(group, True)
         except BaseException:
-            with self._lock:
-                self._groups -= 1
-                into.revert()
+            _finish(group, False)
             raise
+        finally:
+            if _innermost.get() is group:
+                _innermost.set(group.outer)
         with self._lock:
-            self._groups -= 1
-            if not self._groups:
-                into.psync()
+            group.ended = True
+            self._take(group.changes)
+
+    def at_end(self, finish: Callable[[bool], None]) -> bool:
+        """Has `finish` called at the end of the group that runs, with whether its changes are to
+        happen; returns whether one runs.
+        """
+        for group in self._groups():
+            group.files.append(finish)
+            return True
+        return False
 
     def close(self) -> None:
-        """Lets go of the dict; it is opened again when it is used."""
+        """Lets go of the dict; it is opened again when it is used. It is closed unless something
+        else in this process has it.
+        """
         with self._lock:
-            own, self._own, self._followed = self._own, None, None
-            if own is not None and not own.closed:
-                own.close()
+            self._own = self._followed = None
+
+    def _groups(self) -> Iterator[_Group]:
+        """The open groups of these keys, the innermost first."""
+        group = _innermost.get()
+        while group is not None:
+            if group.keys is self and group.is_open():
+                yield group
+            group = group.outer
+
+    def _take(self, changes: Mapping[str, _Change]) -> None:
+        with self._lock:
+            for group in self._groups():
+                group.take(changes)
+                return
+            if changes:
+                self._store(changes)
+
+    def _store(self, changes: Mapping[str, _Change]) -> None:
+        into = self._writing()
+        new = {
+            key: change(into.get(key)) if callable(change) else change
+            for key, change in changes.items()
+        }
+        try:
+            self._half = True
+            into.update({key: value for key, value in new.items() if value is not None})
+            for key, value in new.items():
+                if value is None:
+                    into.pop(key, None)
+            into.psync()
+            self._half = False
+        finally:
+            self._whole(into)
+
+    def _whole(self, dict: Dict) -> Dict:
+        """The dict without a change that an error or interrupt has ended."""
+        if self._half:
+            dict.revert()
+            self._half = False
+        return dict
 
     def _reading(self) -> Dict | None:
         known = _registry.find(self.pool, self.name, "store")
         if isinstance(known, Dict):
-            return known
+            return self._whole(known)
         try:
             if self._followed is None or self._followed.closed:
                 self._followed = self.pool.dict(self.name, "r")
@@ -104,12 +225,29 @@ class Keys:
 
     def _writing(self) -> Dict:
         if self._own is None or self._own.closed:
-            if self._followed is not None and not self._followed.closed:
-                # A process has a dict at its addresses once.
-                self._followed.close()
-                self._followed = None
+            # A process has a dict at its addresses once.
+            self._followed = None
             self._own = self.pool.dict(self.name)
-        return self._own
+        return self._whole(self._own)
+
+
+def _same(now: bytes | None) -> bytes | None:
+    return now
+
+
+def _after(first: _Change, second: _Change) -> _Change:
+    """The first change, and then the second one."""
+    if not callable(second):
+        return second
+    if not callable(first):
+        return second(first)
+    earlier, later = first, second
+    return lambda now: later(earlier(now))
+
+
+def _finish(group: _Group, happens: bool) -> None:
+    for finish in group.files:
+        finish(happens)
 
 
 _all: weakref.WeakValueDictionary[tuple[bytes, str], Keys] = weakref.WeakValueDictionary()
@@ -123,3 +261,14 @@ def keys(pool: Pool, name: str) -> Keys:
         if found is None or found.pool.closed:
             found = _all[pool.id, name] = Keys(pool, name)
         return found
+
+
+def _renew() -> None:
+    """Another thread may have held the locks when the process was copied."""
+    global _lock
+    _lock = threading.Lock()
+    for found in _all.values():
+        found._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew)

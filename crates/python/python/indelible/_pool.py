@@ -420,10 +420,7 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
         if not anew or name not in self:
             create(name)
             return
-        made = name + "~new"
-        if made in self:
-            # A process died in the middle of this.
-            self.remove(made, key=key)
+        made = self._unused(name)
         try:
             create(made)
         except (NoRoom, NoSpace):

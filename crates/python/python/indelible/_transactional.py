@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 from typing import TYPE_CHECKING, Literal
@@ -80,14 +81,16 @@ class TransactionalPool(SnapshotPool):
             )
         return self._in_block(found)
 
+    def _unused(self, name: str) -> str:
+        """A name for an object that is being made: what has it already may be somebody's."""
+        names = (f"{name}~new{number or ''}" for number in itertools.count())
+        return next(made for made in names if made not in self)
+
     def _make_transactional(
         self, name: str, wanted: Layout, durability: str, ecc: bool, key: bytes | None
     ) -> None:
         """Makes the array under another name, and renames it when it is complete: a crash leaves the array or none."""
-        made = name + "~new"
-        if made in self:
-            # A process died in the middle of this.
-            self.remove(made, key=key)
+        made = self._unused(name)
         _create_transactional(self, made, _array.size_for(wanted), key, durability, ecc)
         try:
             write_header(self, made, key, wanted)

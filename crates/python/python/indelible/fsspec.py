@@ -2,11 +2,13 @@
 `indelible` with the options `pool`, a path or a pool, and `name`.
 
 Each file is a key of a dict. It is there as a whole when it was closed, durably; in a transaction
-(`with fs.transaction:`) all files are, by one psync.
+(`with fs.transaction:`) all files are, by one psync. Files that `fsspec.open` opens, or that are
+compressed, are written when they are closed, also by an exception.
 """
 
 from __future__ import annotations
 
+import contextvars
 import errno
 import importlib
 import io
@@ -118,15 +120,34 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def cp_file(self, path1: str, path2: str, **_options: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
+        written = _written.get()
+        if written is not None:
+            written.add(path2)
         if self.isdir(path1):
             self.makedirs(path2, exist_ok=True)
-        else:
+        elif path1 != path2:
+            self._expect_place(path2, False)
             self._keys.change({path2: self.cat_file(path1)})
 
     def mv(self, path1: str, path2: str, **options: Any) -> None:
-        """Moves files, as one step."""
+        """Moves files and directories, as one step. What is there already stays."""
+        old, new = self._strip_protocol(path1), self._strip_protocol(path2)
+        if old == new:
+            return
+        if self.isdir(old) and (new + "/").startswith(old + "/"):
+            raise OSError(errno.EINVAL, "a directory cannot move into itself", old, None, new)
         with self._keys.group():
-            super().mv(path1, path2, **options)
+            written: set[str] = set()
+            token = _written.set(written)
+            try:
+                self.copy(path1, path2, on_error="raise", **options)
+            finally:
+                _written.reset(token)
+            for each in reversed(self.expand_path(old, **options)):
+                if self.isfile(each) and each not in written:
+                    self._rm(each)
+                elif self.isdir(each) and not any(kept.startswith(each + "/") for kept in written):
+                    self.rmdir(each)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_options: Any
@@ -144,8 +165,21 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_options: Any) -> None:
         path = self._strip_protocol(path)
+        if self._intrans:
+            with self.open(path, "xb" if mode == "create" else "wb") as file:
+                file.write(value)
+            return
         self._expect_place(path, mode == "create")
         self._keys.change({path: bytes(value)})
+
+    def open(self, path: str, mode: str = "rb", *arguments: Any, **options: Any) -> Any:
+        """Opens a file; see fsspec. In text mode too, an exception in its block writes nothing."""
+        if "b" in mode:
+            return super().open(path, mode, *arguments, **options)
+        of_text = {
+            name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options
+        }
+        return _Text(super().open(path, mode.replace("t", "") + "b", *arguments, **options), **of_text)
 
     def _open(
         self, path: str, mode: str = "rb", autocommit: bool = True, **_options: Any
@@ -159,7 +193,11 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         kept = b""
         if "r" in mode or ("a" in mode and self.isfile(path)):
             kept = self.cat_file(path)
-        return PoolFile(self, path, mode, kept, autocommit)
+        file = PoolFile(self, path, mode, kept, autocommit)
+        if not autocommit and "r" in mode:
+            # Those of other modes `open` gives to the transaction.
+            self.transaction.files.append(file)
+        return file
 
     def _expect_place(self, path: str, new: bool) -> None:
         if new and self.exists(path):
@@ -175,14 +213,23 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         return ["/".join(parts[:count]) for count in range(2, len(parts))]
 
 
+# What a move has written.
+_written: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("written", default=None)
+
+
 class PoolFile(io.BytesIO):
-    """A file in memory; written as a whole when it is closed, and not at all after an exception."""
+    """A file in memory; written as a whole when it is closed, and not at all after an exception. One
+    that was opened to append adds its bytes to what the file has by then.
+    """
 
     def __init__(self, fs: PoolFileSystem, path: str, mode: str, kept: bytes, commits: bool) -> None:
         super().__init__(kept)
         self.fs, self.path, self._mode = fs, path, mode
         self._commits, self._kept = commits and mode != "rb", b""
-        if "a" in mode:
+        self._appends = "a" in mode
+        # Bytes in front of what is appended; None: the file was cut.
+        self._before = len(kept) if self._appends else None
+        if self._appends:
             self.seek(0, io.SEEK_END)
 
     @property
@@ -199,7 +246,15 @@ class PoolFile(io.BytesIO):
     def write(self, data: Any, /) -> int:
         if not self.writable():
             raise io.UnsupportedOperation("the file was opened for reading")
+        if self._appends:
+            self.seek(0, io.SEEK_END)
         return super().write(data)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        left = super().truncate(size)
+        if self._before is not None and left < self._before:
+            self._before = None
+        return left
 
     def close(self) -> None:
         if not self.closed:
@@ -210,7 +265,12 @@ class PoolFile(io.BytesIO):
 
     def commit(self) -> None:
         """Makes the bytes those of the file, durably."""
-        self.fs._keys.change({self.path: self._kept if self.closed else self.getvalue()})
+        content = self._kept if self.closed else self.getvalue()
+        if self._before is None:
+            self.fs._keys.change({self.path: content})
+        else:
+            self.fs._keys.append(self.path, content[self._before :])
+            self._before = len(content)
 
     def discard(self) -> None:
         """Forgets what was written."""
@@ -224,6 +284,25 @@ class PoolFile(io.BytesIO):
     def __del__(self) -> None:
         # A file that was never closed was not written.
         self.discard()
+
+
+class _Text(io.TextIOWrapper):
+    """A file's text."""
+
+    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
+        if exception is not None:
+            self._discard()
+        self.close()
+
+    def __del__(self) -> None:
+        # A file that was never closed was not written.
+        if not self.closed:
+            self._discard()
+            self.close()
+
+    def _discard(self) -> None:
+        if isinstance(self.buffer, PoolFile):
+            self.buffer.discard()
 
 
 _fsspec.register_implementation("indelible", PoolFileSystem, clobber=True)

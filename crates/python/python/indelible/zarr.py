@@ -36,8 +36,9 @@ class PoolStore(_store.Store):  # type: ignore[misc]
         self._pool, self._name, self._keys = pool, name, keys(pool, name)
 
     def group(self) -> AbstractContextManager[None]:
-        """A block whose writes become durable at its end, by one psync, also those of other stores
-        of the dict in this process; on an exception none of them happens.
+        """A block whose writes become durable at its end, by one psync; on an exception none of them
+        happens. They are those of the block and of the tasks it starts, by any store of the dict:
+        other threads neither see them before, nor take part.
         """
         self._check_writable()
         return self._keys.group()
