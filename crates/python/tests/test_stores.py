@@ -312,7 +312,7 @@ def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.P
         finally:
             sys.settrace(before)
         fs.pipe_file(f"/later{at}", b"3")
-        # What is not durable goes.
+        # Changes that are not durable go.
         pool.dict("f").revert()
         found = fs.find("/")
         assert f"/later{at}" in found, f"line {at}"

@@ -213,7 +213,7 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         return ["/".join(parts[:count]) for count in range(2, len(parts))]
 
 
-# What a move has written.
+# Paths that a move has written.
 _written: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("written", default=None)
 
 
