@@ -608,8 +608,16 @@ def test_objects_of_the_user_stay_whatever_their_names_are(pool: indelible.Pool)
     saved.save("a", {"x": 1})
     saved.save("b", {"x": 2})
     assert saved.load("a") == {"x": 1} and saved.load("b") == {"x": 2}
+    few = pool.checkpoints("few", last=1, best=0)
+    few.save("a", 1)
+    few.save("b", 2)
+    array = pool.array("few~0", (10,), "f8")
+    array[:] = 7
+    array.psync()
+    del array
+    few.save("c", 3)
     pool.array("w", (10,), "f8").psync()
     assert (pool.array("w", (20,), "f8", "w+") == 0).all()
     pool.transactional("t", (10,), "f8")
-    for name in ("run~0", "w~new", "t~new"):
+    for name in ("run~0", "w~new", "t~new", "few~0"):
         assert (pool.array(name, mode="r") == 7).all(), name

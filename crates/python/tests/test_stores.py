@@ -346,6 +346,9 @@ def test_files_that_move_onto_themselves_stay(pool: indelible.Pool) -> None:
         fs.cp_file("/c", "/c/below")
     fs.mv("/d", "/new", recursive=True)
     assert fs.find("/") == ["/c", "/new/a", "/new/e/b"] and not fs.exists("/d")
+    fs.mkdir("/empty")
+    fs.mv("/empty", "/moved")
+    assert fs.isdir("/moved") and not fs.exists("/empty")
 
 
 def test_what_two_handles_append_is_all_there(pool: indelible.Pool) -> None:
@@ -372,13 +375,38 @@ def test_a_transaction_has_each_file_that_was_opened_in_it(pool: indelible.Pool)
     with fs.transaction:
         with fs.open("/a", "r+b") as file:
             file.write(b"new")
-        fs.pipe_file("/b", b"b")
         assert durable(pool, "f") == {"/a": b"old"}
-    assert durable(pool, "f") == {"/a": b"new", "/b": b"b"}
+    assert durable(pool, "f") == {"/a": b"new"}
     with pytest.raises(ValueError, match="^no$"), fs.transaction:
-        fs.pipe_file("/b", b"other")
+        with fs.open("/a", "r+b") as file:
+            file.write(b"other")
         raise ValueError("no")
-    assert durable(pool, "f") == {"/a": b"new", "/b": b"b"}
+    assert durable(pool, "f") == {"/a": b"new"}
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bz2", "xz", "infer"])
+def test_compressed_files_are_written_when_they_are_closed(pool: indelible.Pool, kind: str) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with fs.open("/a.gz", "wb", compression=kind) as file:
+        file.write(b"text" * 100)
+    with fs.open("/b.gz", "wt", compression=kind) as file:
+        file.write("text" * 100)
+    for path in ("/a.gz", "/b.gz"):
+        assert len(fs.cat_file(path)) < 100
+        assert fs.open(path, "rb", compression=kind).read() == b"text" * 100
+        with pytest.raises(ValueError, match="^no$"), fs.open(path, "wb", compression=kind) as file:
+            file.write(b"half")
+            raise ValueError("no")
+        assert fs.open(path, "r", compression=kind).read() == "text" * 100
+
+
+def test_a_group_takes_any_number_of_appends(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe_file("/log", b"0")
+    with fs._keys.group():
+        for _ in range(3_000):
+            fs._keys.append("/log", b"1")
+    assert fs.cat_file("/log") == b"0" + b"1" * 3_000
 
 
 def test_an_exception_writes_nothing_of_a_text(pool: indelible.Pool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _indelible, _progress, _pytree, _registry
 from ._dict import Dict
-from ._errors import Damaged, Error, NotFound, ReadOnly, Version
+from ._errors import ClassMismatch, Damaged, Error, NotFound, ReadOnly, Version
 
 _INDEX = "index"
 # The former layout had all states in the dict, and this key for their names.
@@ -201,7 +201,8 @@ class Checkpoints:
         """Deletes the objects that exist."""
         for number in numbers:
             try:
-                self._dict.pool.delete(self._object(number))
+                if not self._is_others(number):
+                    self._dict.pool.delete(self._object(number))
             except NotFound:
                 pass
 
@@ -210,16 +211,28 @@ class Checkpoints:
         interrupted has left one.
         """
         while self._object(number) in self._dict.pool:
-            if self._is_state(number):
+            try:
+                is_left = self._is_state(number)
+            except Error:
+                is_left = False
+            if is_left:
                 self._delete([number])
             else:
                 number += 1
         return number
 
     def _is_state(self, number: int) -> bool:
+        with self._attach(number) as obj:
+            return bytes(memoryview(obj)[: len(_pytree.MAGIC)]) == _pytree.MAGIC
+
+    def _is_others(self, number: int) -> bool:
+        """Whether the object is known to be no state."""
         try:
-            with self._attach(number) as obj:
-                return bytes(memoryview(obj)[: len(_pytree.MAGIC)]) == _pytree.MAGIC
+            return not self._is_state(number)
+        except ClassMismatch:
+            return True
+        except NotFound:
+            raise
         except Error:
             return False
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _Value = bytes | None
 _Later = Callable[[_Value], _Value]
-# The value that a key gets, None if it is removed; or that value from the present one.
-_Change = _Value | _Later
+# The value that a key gets, None if it is removed; or what makes it of the present one, in turn.
+_Change = _Value | tuple[_Later, ...]
 
 
 class _Group:
@@ -49,7 +49,7 @@ class _Group:
 
     def take(self, changes: Mapping[str, _Change]) -> None:
         known = self.changes
-        known.update({key: _after(known.get(key, _same), each) for key, each in changes.items()})
+        known.update({key: _after(known.get(key, ()), each) for key, each in changes.items()})
 
 
 _innermost: contextvars.ContextVar[_Group | None] = contextvars.ContextVar("group", default=None)
@@ -69,18 +69,14 @@ class Keys:
     def get(self, key: str) -> bytes | None:
         """The bytes of a key."""
         with self._lock:
-            later: list[_Later] = []
+            later: tuple[_Later, ...] = ()
             for group in self._groups():
-                change = group.changes.get(key, _same)
-                if not callable(change):
-                    break
-                later.append(change)
-            else:
-                found = self._reading()
-                change = None if found is None else found.get(key)
-            for each in reversed(later):
-                change = each(change)
-            return change
+                change = _after(group.changes.get(key, ()), later)
+                if not isinstance(change, tuple):
+                    return change
+                later = change
+            found = self._reading()
+            return _value(later, None if found is None else found.get(key))
 
     def names(self) -> list[str]:
         """All keys."""
@@ -106,7 +102,7 @@ class Keys:
 
     def set_new(self, key: str, value: bytes) -> None:
         """Sets a key if there is none."""
-        self._take({key: lambda now: value if now is None else now})
+        self._take({key: (lambda now: value if now is None else now,)})
 
     def create(self, key: str, value: bytes) -> None:
         """Sets a key; FileExistsError if there is one."""
@@ -116,11 +112,11 @@ class Keys:
                 raise FileExistsError(errno.EEXIST, "there is a file", key)
             return value
 
-        self._take({key: created})
+        self._take({key: (created,)})
 
     def append(self, key: str, more: bytes) -> None:
         """Appends to the bytes of a key, whatever these are by then."""
-        self._take({key: lambda now: (now or b"") + more})
+        self._take({key: (lambda now: (now or b"") + more,)})
 
     def group(self) -> contextlib.AbstractContextManager[None]:
         """Changes within become durable at its end, as one step; on an exception none of them
@@ -190,7 +186,7 @@ class Keys:
     def _store(self, changes: Mapping[str, _Change]) -> None:
         into = self._writing()
         new = {
-            key: change(into.get(key)) if callable(change) else change
+            key: _value(change, into.get(key)) if isinstance(change, tuple) else change
             for key, change in changes.items()
         }
         try:
@@ -231,18 +227,17 @@ class Keys:
         return self._whole(self._own)
 
 
-def _same(now: bytes | None) -> bytes | None:
+def _value(change: tuple[_Later, ...], now: _Value) -> _Value:
+    for each in change:
+        now = each(now)
     return now
 
 
 def _after(first: _Change, second: _Change) -> _Change:
     """The first change, and then the second one."""
-    if not callable(second):
+    if not isinstance(second, tuple):
         return second
-    if not callable(first):
-        return second(first)
-    earlier, later = first, second
-    return lambda now: later(earlier(now))
+    return first + second if isinstance(first, tuple) else _value(second, first)
 
 
 def _finish(group: _Group, happens: bool) -> None:

@@ -2,8 +2,8 @@
 `indelible` with the options `pool`, a path or a pool, and `name`.
 
 Each file is a key of a dict. It is there as a whole when it was closed, durably; in a transaction
-(`with fs.transaction:`) all files are, by one psync. Files that `fsspec.open` opens, or that are
-compressed, are written when they are closed, also by an exception.
+(`with fs.transaction:`) all files are, by one psync. Files that `fsspec.open` opens are
+written when they are closed, also by an exception.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ._keys import keys
 from ._open import open as open_pool
 
 _fsspec: Any = importlib.import_module("fsspec")
+_compression: Any = importlib.import_module("fsspec.compression")
+_core: Any = importlib.import_module("fsspec.core")
 _transaction: Any = importlib.import_module("fsspec.transaction")
 
 
@@ -134,8 +136,10 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         old, new = self._strip_protocol(path1), self._strip_protocol(path2)
         if old == new:
             return
-        if self.isdir(old) and (new + "/").startswith(old + "/"):
-            raise OSError(errno.EINVAL, "a directory cannot move into itself", old, None, new)
+        if self.isdir(old):
+            if (new + "/").startswith(old + "/"):
+                raise OSError(errno.EINVAL, "a directory cannot move into itself", old, None, new)
+            options["recursive"] = True
         with self._keys.group():
             written: set[str] = set()
             token = _written.set(written)
@@ -165,21 +169,29 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_options: Any) -> None:
         path = self._strip_protocol(path)
-        if self._intrans:
-            with self.open(path, "xb" if mode == "create" else "wb") as file:
-                file.write(value)
-            return
         self._expect_place(path, mode == "create")
         self._keys.change({path: bytes(value)})
 
-    def open(self, path: str, mode: str = "rb", *arguments: Any, **options: Any) -> Any:
-        """Opens a file; see fsspec. In text mode too, an exception in its block writes nothing."""
-        if "b" in mode:
-            return super().open(path, mode, *arguments, **options)
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        cache_options: Any = None,
+        compression: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Opens a file; see fsspec. An exception in its block writes nothing, of texts and
+        compressed files neither.
+        """
         of_text = {
             name: options.pop(name) for name in ("encoding", "errors", "newline") if name in options
         }
-        return _Text(super().open(path, mode.replace("t", "") + "b", *arguments, **options), **of_text)
+        binary = mode if "b" in mode else mode.replace("t", "") + "b"
+        file = super().open(path, binary, block_size, cache_options, **options)
+        if compression is not None:
+            file = _Compressed(file, _core.get_compression(path, compression))
+        return file if "b" in mode else _Text(file, **of_text)
 
     def _open(
         self, path: str, mode: str = "rb", autocommit: bool = True, **_options: Any
@@ -286,6 +298,35 @@ class PoolFile(io.BytesIO):
         self.discard()
 
 
+class _Compressed:
+    """A file through a compressor, which does not close what it writes to."""
+
+    def __init__(self, file: PoolFile, kind: str | None) -> None:
+        self._file = file
+        self._through = file if kind is None else _compression.compr[kind](file, mode=file.mode[0])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._through, name)
+
+    def __iter__(self) -> Any:
+        return iter(self._through)
+
+    def __enter__(self) -> _Compressed:
+        return self
+
+    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
+        if exception is not None:
+            self.discard()
+        self.close()
+
+    def close(self) -> None:
+        self._through.close()
+        self._file.close()
+
+    def discard(self) -> None:
+        self._file.discard()
+
+
 class _Text(io.TextIOWrapper):
     """A file's text."""
 
@@ -301,8 +342,7 @@ class _Text(io.TextIOWrapper):
             self.close()
 
     def _discard(self) -> None:
-        if isinstance(self.buffer, PoolFile):
-            self.buffer.discard()
+        self.buffer.discard()  # type: ignore[attr-defined]
 
 
 _fsspec.register_implementation("indelible", PoolFileSystem, clobber=True)
