@@ -67,7 +67,7 @@ fn an_object_filled_and_psynced_in_pieces_stays_within_its_memory() {
         let mut a = pool.create_attached("a", SIZE as u64).unwrap();
         let mut at = 0;
         while at < PAGES {
-            // Both what is logged and what is written to its place at once.
+            // Both kinds of changes: logged ones, and ones written to their places at once.
             let end = (at + if at % 400 == 0 { 100 } else { 300 }).min(PAGES);
             fill(&mut a, at..end);
             a.psync().unwrap();

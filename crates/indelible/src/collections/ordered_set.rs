@@ -140,9 +140,9 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.remove_entry(value).map(|(value, ())| value)
     }
 
-    /// Moves the value `from` to the place of `to`, as which `change` makes it compare. Returns
-    /// whether it did: not if `from` is missing or `to` present, nor where a node would have to be
-    /// added or removed. Then nothing has changed, and a removal and an insertion do the same.
+    /// Moves the value `from` to the place of `to`; `change` makes the value equal to `to`. Returns
+    /// false, with nothing changed, if `from` is missing, `to` is present, or the tree would have
+    /// to add or remove a node: then remove and insert the value instead.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -249,8 +249,8 @@ impl PoolOptions {
     /// mapped ([`fault_in`](Self::fault_in)), or was snapshotted or moved to grow since it was
     /// attached.
     ///
-    /// Of a sealed object, all pages in memory count, and those decrypted first are dropped; by
-    /// default there is no limit. For system calls, [`prefault`](crate::Object::prefault) dropped
+    /// A sealed object counts all its pages in memory, and drops the pages decrypted first; by
+    /// default it has no limit. For system calls, [`prefault`](crate::Object::prefault) dropped
     /// pages. Without userfaultfd, attaching a sealed object with a limit is an error.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {

@@ -1,9 +1,9 @@
 """Bytes by keys in the dict of a pool, for stores of other libraries: each change is durable when
 it returns, those of a group become durable together.
 
-A group is a buffer of its own thread, task and what these start with their context: other threads
-neither see its changes nor add to them. At its end they are one change of the dict, or of the group
-around it.
+A group is a buffer. It belongs to the thread or task that began it and to tasks started in that
+context; other threads neither see its changes nor add to them. The end of the group makes them one
+change of the dict, or of the group around it.
 
 Lock: `_lock` is held by each change, so that a psync has all of a change or nothing.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import errno
 import os
 import threading
 import weakref
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 _Value = bytes | None
 _Later = Callable[[_Value], _Value]
-# The value that a key gets, None if it is removed; or what makes it of the present one, in turn.
+# The new value of a key, None to remove the key, or functions that compute it from the present value.
 _Change = _Value | tuple[_Later, ...]
 
 
@@ -38,7 +37,6 @@ class _Group:
     def __init__(self, keys: Keys, outer: _Group | None) -> None:
         self.keys, self.outer = keys, outer
         self.changes: dict[str, _Change] = {}
-        self.files: list[Callable[[bool], None]] = []
         self.ended = False
         self.block: Callable[[], Generator[None] | None] = lambda: None
 
@@ -104,24 +102,14 @@ class Keys:
         """Sets a key if there is none."""
         self._take({key: (lambda now: value if now is None else now,)})
 
-    def create(self, key: str, value: bytes) -> None:
-        """Sets a key; FileExistsError if there is one."""
-
-        def created(now: bytes | None) -> bytes:
-            if now is not None:
-                raise FileExistsError(errno.EEXIST, "there is a file", key)
-            return value
-
-        self._take({key: (created,)})
-
     def append(self, key: str, more: bytes) -> None:
         """Appends to the bytes of a key, whatever these are by then."""
         self._take({key: (lambda now: (now or b"") + more,)})
 
     def group(self) -> contextlib.AbstractContextManager[None]:
         """Changes within become durable at its end, as one step; on an exception none of them
-        happens. They are those of the block, and of what it starts with its context, as asyncio
-        does; other threads do not see them before.
+        happens. The changes are those of the block and of tasks started in its context, as asyncio
+        does; other threads do not see them before the end.
         """
         outer = _innermost.get()
         while outer is not None and not outer.is_open():
@@ -140,25 +128,12 @@ class Keys:
         try:
             _innermost.set(group)
             yield
-            _finish(group, True)
-        except BaseException:
-            _finish(group, False)
-            raise
         finally:
             if _innermost.get() is group:
                 _innermost.set(group.outer)
         with self._lock:
             group.ended = True
             self._take(group.changes)
-
-    def at_end(self, finish: Callable[[bool], None]) -> bool:
-        """Has `finish` called at the end of the group that runs, with whether its changes are to
-        happen; returns whether one runs.
-        """
-        for group in self._groups():
-            group.files.append(finish)
-            return True
-        return False
 
     def close(self) -> None:
         """Lets go of the dict; it is opened again when it is used. It is closed unless something
@@ -238,11 +213,6 @@ def _after(first: _Change, second: _Change) -> _Change:
     if not isinstance(second, tuple):
         return second
     return first + second if isinstance(first, tuple) else _value(second, first)
-
-
-def _finish(group: _Group, happens: bool) -> None:
-    for finish in group.files:
-        finish(happens)
 
 
 _all: weakref.WeakValueDictionary[tuple[bytes, str], Keys] = weakref.WeakValueDictionary()

@@ -189,8 +189,9 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         }
         binary = mode if "b" in mode else mode.replace("t", "") + "b"
         file = super().open(path, binary, block_size, cache_options, **options)
+        compression = _core.get_compression(path, compression)
         if compression is not None:
-            file = _Compressed(file, _core.get_compression(path, compression))
+            file = _Compressed(file, compression)
         return file if "b" in mode else _Text(file, **of_text)
 
     def _open(
@@ -230,8 +231,8 @@ _written: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("writ
 
 
 class PoolFile(io.BytesIO):
-    """A file in memory; written as a whole when it is closed, and not at all after an exception. One
-    that was opened to append adds its bytes to what the file has by then.
+    """A file in memory; written as a whole when it is closed, and not at all after an exception. A file
+    opened to append adds its new bytes to the present contents.
     """
 
     def __init__(self, fs: PoolFileSystem, path: str, mode: str, kept: bytes, commits: bool) -> None:
@@ -239,7 +240,7 @@ class PoolFile(io.BytesIO):
         self.fs, self.path, self._mode = fs, path, mode
         self._commits, self._kept = commits and mode != "rb", b""
         self._appends = "a" in mode
-        # Bytes in front of what is appended; None: the file was cut.
+        # Length of the contents at the open; None: they were truncated since.
         self._before = len(kept) if self._appends else None
         if self._appends:
             self.seek(0, io.SEEK_END)
@@ -301,9 +302,9 @@ class PoolFile(io.BytesIO):
 class _Compressed:
     """A file through a compressor, which does not close what it writes to."""
 
-    def __init__(self, file: PoolFile, kind: str | None) -> None:
+    def __init__(self, file: PoolFile, kind: str) -> None:
         self._file = file
-        self._through = file if kind is None else _compression.compr[kind](file, mode=file.mode[0])
+        self._through = _compression.compr[kind](file, mode=file.mode[0])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._through, name)
