@@ -167,10 +167,16 @@ pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
 
 /// The pool's content, without unpublished batches of other processes.
 pub fn snapshot(store: &Arc<Store>) -> Result<Snapshot> {
+    snapshot_with(store, |_| true)
+}
+
+/// As [`snapshot`]; other objects than those of which the bytes are `wanted` have none.
+pub fn snapshot_with(store: &Arc<Store>, wanted: impl Fn(&str) -> bool) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for object in objects(store)? {
-        let entry = &object.entry;
-        all.insert(entry.name(), (entry.id, entry.address.get(), contents(store, &object)?));
+        let (entry, name) = (&object.entry, object.entry.name());
+        let bytes = if wanted(&name) { contents(store, &object)? } else { Vec::new() };
+        all.insert(name, (entry.id, entry.address.get(), bytes));
     }
     Ok(all)
 }

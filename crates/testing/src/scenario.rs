@@ -1,6 +1,8 @@
 //! Programs on a pool, step by step, and the judges of images of power cuts.
 
-use crate::pool::{Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot};
+use crate::pool::{
+    Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot, snapshot_with,
+};
 use crate::sealed;
 use crate::sim::{CrashImage, Limits, SMALL, SimConfig, SimMedium, TearUnit};
 use crate::{CrashFailure, CrashReport, for_each_crash};
@@ -116,7 +118,16 @@ pub fn judge_by(
     medium: &SimMedium,
     accept: impl FnOnce(&Snapshot) -> Result<(), String>,
 ) -> Result<Snapshot, String> {
-    let (store, found) = recovered(medium, accept)?;
+    judge_objects(medium, |_| true, accept)
+}
+
+/// As [`judge_by`]; the state found has bytes of `wanted` objects alone.
+pub fn judge_objects(
+    medium: &SimMedium,
+    wanted: impl Fn(&str) -> bool,
+    accept: impl FnOnce(&Snapshot) -> Result<(), String>,
+) -> Result<Snapshot, String> {
+    let (store, found) = recovered(medium, wanted, accept)?;
     drop(store);
     sound(medium, Severity::Warning).map_err(|error| format!("after recovery: {error}"))?;
     Ok(found)
@@ -131,12 +142,13 @@ fn among(found: &Snapshot, allowed: &[impl Borrow<Snapshot>]) -> Result<(), Stri
 
 fn recovered(
     medium: &SimMedium,
+    wanted: impl Fn(&str) -> bool,
     accept: impl FnOnce(&Snapshot) -> Result<(), String>,
 ) -> Result<(Arc<Store>, Snapshot), String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(text("open"))?;
     recover_all(&store).map_err(text("recover"))?;
-    let found = snapshot(&store).map_err(text("read"))?;
+    let found = snapshot_with(&store, wanted).map_err(text("read"))?;
     accept(&found)?;
     check_tiling(&store)?;
     Ok((store, found))
@@ -146,7 +158,7 @@ fn recovered(
 pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;
-    let (store, found) = recovered(medium, |found| among(found, allowed))?;
+    let (store, found) = recovered(medium, |_| true, |found| among(found, allowed))?;
     usable(&store).map_err(text("use afterwards"))?;
     let after = snapshot(&store).map_err(text("read again"))?;
     if after != found {

@@ -37,7 +37,7 @@ use super::contents::{Contents, Phase};
 use super::counts::Counts;
 use super::judge::{Judged, describe, guarded};
 use indelible_testing::oracle::{Program, Shrinks, shrink};
-use indelible_testing::scenario::judge_by;
+use indelible_testing::scenario::judge_objects;
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig};
 use std::collections::HashSet;
 
@@ -290,7 +290,7 @@ impl Demand {
                         continue;
                     }
                     let moment = &segment.moments[image.last_mark().unwrap_or(0) as usize];
-                    judge_by(&image.medium(), |found| done.judge(moment, found))
+                    judge_objects(&image.medium(), others::is_no_filler, |found| done.judge(moment, found))
                         .map_err(|cause| format!("{cause}\nafter {}", image.cut()))?;
                     contents.add(Phase::Before, image.digest());
                     counts.distinct += 1;

@@ -16,6 +16,12 @@ use std::sync::atomic::Ordering;
 const LONGER: u64 = 1 << 20;
 const LONGEST: u64 = 8 << 20;
 const SNAPSHOTS: u64 = 6;
+const FILLER: &str = "fill ";
+
+/// Fillers are never written: their bytes prove nothing.
+pub(super) fn is_no_filler(name: &str) -> bool {
+    !name.starts_with(FILLER)
+}
 
 impl World {
     pub(super) fn other(&self, seat: &mut Seat, step: &Step) -> Verdict {
@@ -158,7 +164,7 @@ impl World {
     fn fill(&self, life: &Life) -> Verdict {
         let mut size = 2_u64 << 20;
         while size >= 4096 {
-            let name = format!("fill {}", self.names.fetch_add(1, Ordering::Relaxed) + SNAPSHOTS);
+            let name = format!("{FILLER}{}", self.names.fetch_add(1, Ordering::Relaxed) + SNAPSHOTS);
             match life.pool.create(&name, size) {
                 Ok(()) => lock(&self.filled).push(Filler { name, in_doubt: false }),
                 Err(error) => {

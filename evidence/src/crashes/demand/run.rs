@@ -1,6 +1,7 @@
 use super::super::counts::Counts;
 use super::ledger::{Ledger, Moment};
 use super::memory::{Addresses, Memory, lock};
+use super::others::is_no_filler;
 use super::process::Seat;
 use super::world::{Filler, Verdict, World};
 use super::{OBJECTS, PROCESSES, Step};
@@ -204,7 +205,7 @@ impl World {
         ledger.cut(&found);
         ledger.promise(&self.medium);
         drop(ledger);
-        let fillers = pool.keys().filter(|name| name.starts_with("fill"));
+        let fillers = pool.keys().filter(|name| !is_no_filler(name));
         *lock(&self.filled) = fillers.map(|name| Filler { name: name.clone(), in_doubt: false }).collect();
         self.faulted.store(false, Ordering::Relaxed);
         Ok(Segment { medium: old, moments })
