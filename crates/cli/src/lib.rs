@@ -13,6 +13,7 @@ mod commands;
 mod context;
 mod directory;
 mod ends;
+mod erasing;
 mod exit;
 mod failure;
 mod glob;

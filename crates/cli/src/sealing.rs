@@ -218,9 +218,26 @@ impl SealArgs {
     pub fn required(&self) -> Result<SealKey> {
         self.read()?.ok_or_else(none_given)
     }
+
+    /// # Errors
+    /// The seal key is not given as a key file.
+    pub fn required_file(&self) -> Result<PathBuf> {
+        match self.key.source() {
+            Some(Source::KeyFile(path)) => Ok(path),
+            _ => Err(no_file("give its key file by --seal-key-file: what it opened is erased with it")),
+        }
+    }
 }
 
 impl NewSealArgs {
+    /// # Errors
+    /// The new key is not given as a key file.
+    pub fn required_file(&self) -> Result<&Path> {
+        let none =
+            || no_file("give --new-key-file: an erasable object has a key file, which can be destroyed");
+        self.key.new_key_file.as_deref().ok_or_else(none)
+    }
+
     pub fn required(&self) -> Result<SealKey> {
         let key = costing(self.key.required()?, self.new_passphrase_cost)?;
         Ok(match self.expires {
@@ -252,6 +269,10 @@ impl NewKey {
         };
         source.ok_or_else(none)?.read(true)
     }
+}
+
+fn no_file(help: &str) -> Failure {
+    Failure::new(Exit::Usage, "no key file is given", help)
 }
 
 fn none_given() -> Failure {

@@ -11,6 +11,7 @@ mod daily;
 mod damage;
 mod directories;
 mod edges;
+mod erasing;
 mod grow;
 mod guard;
 mod heaps;

@@ -9,7 +9,7 @@ use indelible_store::table::CreateOptions;
 use indelible_testing::pool::{check_tiling, process, psync};
 use indelible_testing::scenario::formatted;
 use indelible_testing::sealed::{self, page_at};
-use indelible_testing::{Fault, OpKind, SimConfig};
+use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,6 +54,45 @@ fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
     check_tiling(&store).unwrap();
     store.destroy("a", KEY).unwrap();
     assert!(store.info().unwrap().free + (1 << 20) >= free, "the former extent is free");
+}
+
+// S3.1
+#[test]
+fn an_erasable_object_opens_by_its_one_key_file_alone() {
+    let (medium, store) = pool();
+    fn bad<T>(result: Result<T>) -> bool {
+        matches!(seal_error(result), SealError::BadKey { .. })
+    }
+    let (first, second) = (file(1).erasable().unwrap(), file(2));
+    assert!(bad(passphrase("second").erasable()));
+    for others in [vec![(&first, ""), (&second, "")], vec![(&second, ""), (&first, "")]] {
+        assert!(bad(store.create_sealed("a", &of(9000), &others)));
+    }
+    let expires = first.clone().until(1 << 40);
+    assert!(bad(store.create_sealed("a", &of(9000), &[(&expires, "")])));
+    store.create_sealed("a", &of(9000), &[(&first, "label")]).unwrap();
+    let unlocked = store.unlock("a", KEY, &first).unwrap();
+    let mut writer = store.attach_sealed_writer("a", KEY, &unlocked).unwrap();
+    psync(&mut writer, &[(7, b"first")]).unwrap();
+    let copied = medium.to_bytes();
+    assert!(bad(writer.change_keys(&unlocked, |page, key| page.add(key, &second, ""))));
+    assert!(bad(writer.change_keys(&unlocked, |page, _| page.exchange(&first, &second, None))));
+    assert!(bad(writer.renew(&first, &passphrase("second"), &mut |_, _| {})));
+    assert_eq!(seal_error(writer.renew(&second, &second, &mut |_, _| {})), SealError::WrongKey { slots: 1 });
+    writer.renew(&first, &second, &mut |_, _| {}).unwrap();
+    psync(&mut writer, &[(7, b"later")]).unwrap();
+    writer.detach().unwrap();
+    let page = store.key_page("a", KEY).unwrap();
+    assert!(page.is_erasable());
+    assert_eq!(page.slots().iter().map(|slot| (slot.slot, &*slot.label)).collect::<Vec<_>>(), [(0, "label")]);
+    assert_eq!(seal_error(store.unlock("a", KEY, &first).map(drop)), SealError::WrongKey { slots: 1 });
+    let unlocked = store.unlock("a", KEY, &second).unwrap();
+    let reader = store.attach_sealed_reader("a", KEY, &unlocked).unwrap();
+    assert_eq!(sealed::bytes(&reader.sealed_pages().unwrap()).unwrap()[7..12], *b"later");
+    let copy =
+        Store::open(Arc::new(SimMedium::from_bytes(&copied, SimConfig::default())), process(2)).unwrap();
+    assert_eq!(seal_error(copy.unlock("a", KEY, &second).map(drop)), SealError::WrongKey { slots: 1 });
+    copy.unlock("a", KEY, &first).unwrap();
 }
 
 // S3.1

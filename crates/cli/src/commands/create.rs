@@ -33,6 +33,7 @@ Examples:
 
   pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
   pmo create data.pmo diary 1M --sealed --seal-passphrase
+  pmo create data.pmo patient 1M --sealed --erasable --seal-key-file patient.key
   pmo create data.pmo prices 1M --sealed --seal-key-file r.key --sign-key-file w.key
 
 A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed. \
@@ -84,6 +85,11 @@ pub struct Create {
     /// Encrypt all that is in the pool of it, by the seal key that is given
     #[arg(long)]
     sealed: bool,
+
+    /// Give the sealed object one key slot, of the key file, for ever: once that file is destroyed,
+    /// by `pmo rm --erase` or `pmo key renew`, nobody reads a copy or a backup of then
+    #[arg(long, requires = "sealed")]
+    erasable: bool,
 
     /// Refuse write attaches for good
     #[arg(long)]
@@ -137,7 +143,8 @@ pub fn run(context: &Context, args: &Create) -> Result {
         return Err(Failure::new(Exit::Usage, message, "give --sealed too, or leave the key out"));
     }
     if args.sealed {
-        options = options.sealed(&args.seal.for_new()?, "");
+        let key = args.seal.for_new()?;
+        options = options.sealed(&if args.erasable { key.erasable()? } else { key }, "");
     }
     pool.create_with(&args.name, &options)?;
     alike::warn(&pool, &args.name);

@@ -1,4 +1,4 @@
-use super::rotate::{self, Anchor, Rotate};
+use super::rotate::{self, Anchor, Renew, Rotate};
 use super::signer::{self, Sign, Verifier};
 use crate::context::Context;
 use crate::ends::Ends;
@@ -28,6 +28,7 @@ Examples:
   pmo key change data.pmo ledger --seal-passphrase --new-passphrase
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
+  pmo key renew data.pmo patient --seal-key-file 2025.key --new-key-file 2026.key
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
   pmo key bind data.pmo ledger.copy --seal-key-file ledger.key --sealed-as ledger
@@ -51,6 +52,7 @@ enum Action {
     /// Empty a key slot, but never the last one
     Remove(Remove),
     Rotate(Rotate),
+    Renew(Renew),
     Anchor(Anchor),
     /// Bind an object to its name and ID: one of an earlier release or, with --sealed-as, a copy
     Bind(Bind),
@@ -137,6 +139,7 @@ pub fn run(context: &Context, args: &Key) -> Result {
         Action::Change(args) => change(context, args),
         Action::Remove(args) => remove(context, args),
         Action::Rotate(args) => rotate::rotate(context, args),
+        Action::Renew(args) => rotate::renew(context, args),
         Action::Anchor(args) => rotate::anchor(context, args),
         Action::Bind(args) => bind(context, args),
         Action::Verifier(args) => signer::verifier(context, args),

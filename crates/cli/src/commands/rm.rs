@@ -1,12 +1,15 @@
+use super::rotate::not_erasable;
 use crate::alike;
 use crate::bytes::human;
 use crate::context::Context;
 use crate::directory::Directory;
+use crate::erasing::LastKey;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::glob::Glob;
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
+use crate::sealing::SealArgs;
 use crate::terminal::{detail, note};
 use crate::values::pool;
 use clap::Args;
@@ -29,6 +32,7 @@ Examples:
   pmo rm data.pmo --match 'logs/2024*' --dry-run      which would that be?
   pmo rm data.pmo --force a                           no failure if there is none
   pmo rm data.pmo --later a                           although a process has it attached
+  pmo rm data.pmo patient --erase --seal-key-file patient.key
   pmo rm data.pmo -- --odd-name
 
 JSON:
@@ -64,8 +68,17 @@ pub struct Rm {
     #[arg(short, long)]
     later: bool,
 
+    /// Destroy the key file of an erasable object first, so that nobody reads a copy, a snapshot or
+    /// a backup of it either. Copies of the key file, and a medium that keeps overwritten bytes, are
+    /// yours to destroy
+    #[arg(long, conflicts_with_all = ["patterns", "recursive", "dry_run", "force", "later"])]
+    erase: bool,
+
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 const LATER: &str = "wait until it is detached, or have it go then: `pmo rm --later`";
@@ -83,10 +96,16 @@ struct Destroyed {
 }
 
 pub fn run(context: &Context, args: &Rm) -> Result {
+    if !args.erase && args.seal.is_asked() {
+        return Err(Failure::usage("a seal key is given, which only --erase needs"));
+    }
     let key = args.key.read()?;
     let pool = if args.dry_run { context.look(&args.pool) } else { context.open(&args.pool) }?;
     let mut report = Report { dry_run: args.dry_run, destroyed: Vec::new() };
     let mut first = None;
+    if args.erase {
+        erase(&pool, args, &key)?;
+    }
     for name in names(&pool, args)? {
         match destroy(&pool, args, &name, &key) {
             Ok(None) => {}
@@ -132,6 +151,24 @@ fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     matching.sort_unstable();
     names.append(&mut matching);
     Ok(names)
+}
+
+/// Destroys the key file that proved to be the object's. The object goes after it: if this is cut
+/// short, what is left of it is without a key.
+fn erase(pool: &Pool, args: &Rm, key: &[u8]) -> Result {
+    let [name] = &args.names[..] else {
+        return Err(Failure::usage("--erase takes one object at a time: each has a key file of its own"));
+    };
+    let last = LastKey::open(&args.seal.required_file()?)?;
+    let attached = pool.attach_read_sealed(name, key, &args.seal.required()?);
+    let proven = attached.map_err(|error| alike::explain(pool, name, error))?;
+    if !pool.is_erasable(name, key)? {
+        return Err(not_erasable(name));
+    }
+    drop(proven);
+    last.destroy()?;
+    detail(|| format!("destroyed the key file of {}", object(name)));
+    Ok(())
 }
 
 fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>> {

@@ -1,10 +1,11 @@
 use crate::context::Context;
 use crate::ends::Ends;
+use crate::erasing::{self, LastKey};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::out::confirm;
 use crate::progress;
-use crate::sealing::{SealArgs, key_file, passphrase_file};
+use crate::sealing::{NewSealArgs, SealArgs, key_file, passphrase_file};
 use clap::Args;
 use indelible::SlotInfo;
 use std::path::PathBuf;
@@ -31,6 +32,25 @@ pub struct Rotate {
     /// File with another passphrase whose slot stays; may be given more than once
     #[arg(long, value_name = "FILE")]
     keep_passphrase_file: Vec<PathBuf>,
+
+    #[command(flatten)]
+    seal: SealArgs,
+}
+
+/// Seal an erasable object anew by another key file, and destroy the former one
+///
+/// Older states of it, in copies of the pool, snapshots and backups, open by the former key file
+/// alone: once that is overwritten and removed, with each copy that you made of it, nobody reads
+/// them. A medium may keep overwritten bytes (SSDs, file systems that copy on write): keep key files
+/// where that is no danger. If the command is cut short, the object opens by one of both files, and
+/// the error of the next try says which.
+#[derive(Debug, Args)]
+pub struct Renew {
+    #[command(flatten)]
+    ends: Ends,
+
+    #[command(flatten)]
+    new: NewSealArgs,
 
     #[command(flatten)]
     seal: SealArgs,
@@ -78,17 +98,56 @@ pub fn rotate(context: &Context, args: &Rotate) -> Result {
             "give --keep-key-file or --keep-passphrase-file for those that are to stay, or --yes",
         ));
     }
-    let bar = progress::bytes("sealing anew", Some(0));
-    let rotated = pool.reencrypt(&ends.name, &key, &keys, |done, all| {
-        bar.set_length(all * 4096);
-        bar.set_position(done * 4096);
-    });
-    bar.finish_and_clear();
-    rotated.map_err(explained)?;
+    sealing_anew(|told| pool.reencrypt(&ends.name, &key, &keys, told)).map_err(explained)?;
     let [kept, gone] = [&stay, &go].map(|slots| slots.len());
     confirm(context.json, &serde_json::json!({ "kept": kept, "gone": gone }), |_, out| {
         out.line(&format!("{} has a new key; key slots: {kept} kept, {gone} gone", object(&ends.name)))
     })
+}
+
+fn sealing_anew(
+    seal: impl FnOnce(&mut dyn FnMut(u64, u64)) -> indelible::Result<()>,
+) -> indelible::Result<()> {
+    let bar = progress::bytes("sealing anew", Some(0));
+    let done = seal(&mut |done, all| {
+        bar.set_length(all * 4096);
+        bar.set_position(done * 4096);
+    });
+    bar.finish_and_clear();
+    done
+}
+
+pub fn renew(context: &Context, args: &Renew) -> Result {
+    let (ends, former) = (&args.ends, args.seal.required_file()?);
+    let (seal, new, next) = (args.seal.required()?, args.new.required()?, args.new.required_file()?);
+    let last = LastKey::open(&former)?;
+    let key = ends.key.read()?;
+    let pool = context.open(&ends.pool)?;
+    let explained = |error| ends.explain(&pool, error);
+    if !pool.is_erasable(&ends.name, &key).map_err(explained)? {
+        return Err(not_erasable(&ends.name));
+    }
+    erasing::keep(next)?;
+    let opens = |seal| pool.slots_of(&ends.name, &key, &[seal]).is_ok();
+    if !opens(&seal) && opens(&new) {
+        let message = format!("{} is sealed by {} already", object(&ends.name), next.display());
+        let help = format!("if {} was its key file before, destroy it: `shred -u`", former.display());
+        return Err(Failure::new(Exit::Usage, message, help));
+    }
+    sealing_anew(|told| pool.renew_key(&ends.name, &key, &seal, &new, told)).map_err(explained)?;
+    last.destroy()?;
+    let report = serde_json::json!({ "key_file": next, "destroyed": former });
+    confirm(context.json, &report, |_, out| {
+        let (next, former) = (next.display(), former.display());
+        out.line(&format!("{} is sealed by {next} now, and {former} is destroyed", object(&ends.name)))
+    })
+}
+
+/// # Errors
+/// Only an erasable object is erased with its key file.
+pub fn not_erasable(name: &str) -> Failure {
+    let message = format!("{} is not erasable: other keys may open older copies of it", object(name));
+    Failure::new(Exit::Usage, message, "objects are erasable from their creation on: `pmo create --erasable`")
 }
 
 fn list(slots: &[SlotInfo]) -> String {

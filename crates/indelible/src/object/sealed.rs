@@ -166,6 +166,40 @@ impl Pool {
         self.about("give another key to", name, result)
     }
 
+    /// Reseals a detached, sealed object by a new key, which `new` alone opens, in the slot of
+    /// `seal`: the *key epoch* advances. Once the former key file is destroyed, nobody reads an
+    /// older copy of an [erasable](SealKey::erasable) object. It temporarily needs the object's
+    /// space twice.
+    ///
+    /// # Errors
+    /// As for [`reencrypt`](Pool::reencrypt). `Sealed`: the object is erasable, and `new` is no key
+    /// file.
+    pub fn renew_key(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+        new: &SealKey,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<()> {
+        let result = self.change_keys(name, key, seal, |writer, _| {
+            Ok(writer.renew(&seal.key, &new.key, &mut progress)?)
+        });
+        self.about("give another key to", name, result)
+    }
+
+    /// Whether a sealed object says that it is [erasable](SealKey::erasable), which only an attach
+    /// proves.
+    ///
+    /// # Errors
+    /// As for [`key_slots`](Pool::key_slots).
+    pub fn is_erasable(&self, name: &str, key: &[u8]) -> Result<bool> {
+        let inner = self.inner();
+        let found = || inner.patiently(|| Ok(inner.store.key_page(name, Key(key))?.is_erasable()));
+        let result = inner.alive().and_then(|()| found());
+        self.about("list the keys of", name, result)
+    }
+
     /// The slots that a [rotation](Pool::reencrypt) with these keys keeps.
     ///
     /// # Errors

@@ -41,6 +41,8 @@ pub const FLAG_ANCHORED: u32 = 1;
 pub const FLAG_SIGNED: u32 = 2;
 /// Flag: the root authenticates the object's ID and name.
 pub const FLAG_IDENTITY: u32 = 4;
+/// Flag: the object has one key slot, of a key file.
+pub const FLAG_ERASABLE: u32 = 8;
 /// Offset of the root's signature in the key page.
 pub const SIGNATURE: usize = 128;
 /// Bytes of a signature: Ed25519 (RFC 8032).

@@ -52,6 +52,7 @@ pub struct SealKey {
     pub(super) expires: u64,
     pub(super) signer: Option<Signer>,
     pub(super) meant: Meant,
+    pub(super) erasable: bool,
 }
 
 #[derive(Clone)]
@@ -73,7 +74,7 @@ impl std::fmt::Debug for SealKey {
 
 impl SealKey {
     fn of(owned: Owned) -> SealKey {
-        SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
+        SealKey { owned, expires: 0, signer: None, meant: Meant::default(), erasable: false }
     }
 
     /// Sets the expiry of slots made with it, in seconds since 1970: a guard rail that other
@@ -81,6 +82,21 @@ impl SealKey {
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }
+    }
+
+    /// A new object by this key is erasable: it has this one key slot, and another only by
+    /// [`Writer::renew`](crate::store::Writer::renew).
+    ///
+    /// # Errors
+    /// `BadKey`: it is no key file.
+    pub fn erasable(self) -> Result<SealKey> {
+        match self.owned {
+            Owned::File(_) => Ok(SealKey { erasable: true, ..self }),
+            _ => {
+                Err(SealError::BadKey { why: "an erasable object has a key file, which can be destroyed" }
+                    .into())
+            }
+        }
     }
 
     /// Adds the object's sign key: holders of the seal key alone read, and cannot forge.

@@ -9,9 +9,9 @@ use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    FLAG_ANCHORED, FLAG_IDENTITY, FLAG_SIGNED, Header, IDENTITY, Identity, KEY_PAGE, KeySlot, MAGIC, ROOT,
-    SIGNATURE, SIGNATURE_LEN, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOT_TPM,
-    SLOTS, SUITE, Seal, Shape, VERSION,
+    FLAG_ANCHORED, FLAG_ERASABLE, FLAG_IDENTITY, FLAG_SIGNED, Header, IDENTITY, Identity, KEY_PAGE, KeySlot,
+    MAGIC, ROOT, SIGNATURE, SIGNATURE_LEN, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE,
+    SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
 use std::sync::Arc;
@@ -21,6 +21,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
 pub(super) const NO_LASTING_KEY: SealError =
     SealError::BadKey { why: "a sealed object has at least one key that does not expire" };
+const ONE_KEY: SealError = SealError::BadKey {
+    why: "an erasable object has one key slot: a key file, without expiry, that its next one replaces as the object is sealed anew",
+};
 pub(super) const NO_KEY_PAGE: SealError =
     SealError::Broken { page: KEY_PAGE, what: "of its extent, its key page" };
 
@@ -85,6 +88,10 @@ impl KeyPage {
             let why = "a new object is sealed under its own name, and a key is given for one that was sealed under another";
             return Err(SealError::BadKey { why }.into());
         }
+        let erasable = keys.iter().any(|(key, _)| key.erasable);
+        if erasable && keys.len() > 1 {
+            return Err(ONE_KEY.into());
+        }
         let signer = signer_of(keys)?;
         let (key, id) = (ObjectKey::new()?, random()?);
         let header = Header {
@@ -92,7 +99,11 @@ impl KeyPage {
             version: U16::new(VERSION),
             suite: U16::new(SUITE),
             granule: U32::new(PAGE as u32),
-            flags: U32::new(FLAG_IDENTITY | if signer.is_some() { FLAG_SIGNED } else { 0 }),
+            flags: U32::new(
+                FLAG_IDENTITY
+                    | if signer.is_some() { FLAG_SIGNED } else { 0 }
+                    | if erasable { FLAG_ERASABLE } else { 0 },
+            ),
             id,
             size: U64::new(size),
             content: U64::new(pages_for(size)),
@@ -105,7 +116,7 @@ impl KeyPage {
         let mut page = KeyPage::of(header, Some(identity), &root);
         page.sign(signer)?;
         for (owner, label) in keys {
-            page.add(&key, owner, label)?;
+            page.add_first(&key, owner, (label, owner.expires), 0)?;
         }
         page.expect_lasting()?;
         Ok((page, key))
@@ -140,7 +151,7 @@ impl KeyPage {
         if header.granule.get() != PAGE as u32 {
             return unknown("unit of sealing", header.granule.get());
         }
-        if header.flags.get() & !(FLAG_ANCHORED | FLAG_SIGNED | FLAG_IDENTITY) != 0 {
+        if header.flags.get() & !(FLAG_ANCHORED | FLAG_SIGNED | FLAG_IDENTITY | FLAG_ERASABLE) != 0 {
             return unknown("set of flags", header.flags.get());
         }
         let has = |flag| header.flags.get() & flag != 0;
@@ -180,6 +191,16 @@ impl KeyPage {
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.header.flags.get() & FLAG_SIGNED != 0
+    }
+
+    /// Whether the header says that the object is [erasable](SealKey::erasable).
+    #[must_use]
+    pub fn is_erasable(&self) -> bool {
+        self.header.flags.get() & FLAG_ERASABLE != 0
+    }
+
+    fn expect_several_keys(&self) -> Result<()> {
+        if self.is_erasable() { Err(ONE_KEY.into()) } else { Ok(()) }
     }
 
     pub(super) fn signature(&self) -> Option<Signed> {
@@ -286,8 +307,9 @@ impl KeyPage {
     /// Adds a slot for an owner; returns its number.
     ///
     /// # Errors
-    /// `NoSlot`; `BadKey`; `Device`. No random numbers.
+    /// `NoSlot`; `BadKey`, also of an erasable object; `Device`. No random numbers.
     pub fn add(&mut self, key: &ObjectKey, owner: &SealKey, label: &str) -> Result<usize> {
+        self.expect_several_keys()?;
         self.add_first(key, owner, (label, owner.expires), 0)
     }
 
@@ -337,9 +359,10 @@ impl KeyPage {
     /// Replaces an owner's key; returns the new slot. Label and expiry default to the old slot's.
     ///
     /// # Errors
-    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no lasting slot
-    /// remains, and the page is unusable.
+    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: of an
+    /// erasable object; or no lasting slot remains, and the page is unusable.
     pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
+        self.expect_several_keys()?;
         let (before, key) = self.open_slot(owner)?;
         self.empty(before.slot);
         let expires = if new.expires == 0 { before.expires.unwrap_or(0) } else { new.expires };

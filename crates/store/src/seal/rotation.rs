@@ -34,7 +34,7 @@ impl KeyPage {
 
 impl Tree {
     /// Hands out all present pages, sealed by a new key, which the slots that `owners` open get;
-    /// others go. Returns the new tree.
+    /// others go. `new` takes the slot of the first owner. Returns the new tree.
     ///
     /// # Errors
     /// `Broken`; those of `read` and `put`. `BadKey`: no owner with a lasting slot. `WrongKey`: one
@@ -42,7 +42,7 @@ impl Tree {
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,
-        owners: &[&SealKey],
+        (owners, new): (&[&SealKey], Option<&SealKey>),
         read: ReadPage<'_>,
         put: PutPage<'_>,
         progress: &mut dyn FnMut(u64, u64),
@@ -50,6 +50,10 @@ impl Tree {
         let slots = key_page.opened_by(owners)?;
         if !slots.iter().any(|(slot, _)| slot.lasts()) {
             return Err(NO_LASTING_KEY.into());
+        }
+        let next = |owner: usize| new.filter(|_| owner == 0).unwrap_or(owners[owner]);
+        if key_page.is_erasable() {
+            slots.iter().try_for_each(|(_, owner)| next(*owner).clone().erasable().map(drop))?;
         }
         let key =
             if Mutant::KeyKept.is_on() { key_page.open(owners[slots[0].1])? } else { ObjectKey::new()? };
@@ -69,7 +73,7 @@ impl Tree {
         let mut page = KeyPage::of(header, identity.as_ref(), &root);
         page.sign(self.signer.as_ref())?;
         for (slot, owner) in slots {
-            page.add_first(&key, owners[owner], (&slot.label, slot.expires.unwrap_or(0)), 0)?;
+            page.add_first(&key, next(owner), (&slot.label, slot.expires.unwrap_or(0)), 0)?;
         }
         put(self.shape.key_page(), page.bytes())?;
         let (sealer, signer) = (rotation.sealer.into(), self.signer.clone());

@@ -103,6 +103,17 @@ impl SealKey {
         SealKey { key: self.key.of_any_name(), ..self }
     }
 
+    /// A new object by this key file is *erasable*: it has this one key slot, and gets another key
+    /// file by [`renew_key`](crate::Pool::renew_key) alone. So once its present and former key
+    /// files are destroyed, nobody reads it, in any copy, snapshot or backup (S3.1).
+    ///
+    /// # Errors
+    /// `Sealed`: it is a passphrase or a TPM.
+    pub fn erasable(self) -> Result<SealKey> {
+        let key = made(|| self.key.clone().erasable())?.key;
+        Ok(SealKey { key, ..self })
+    }
+
     /// Adds the key that signs the object: holders of the seal key alone can read it, not forge it.
     /// All changes of a signed object need the sign key; attaches for reading need it, or the one
     /// that [verifies](SealKey::verified_by).

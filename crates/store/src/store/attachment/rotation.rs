@@ -15,6 +15,29 @@ impl Writer {
     /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page does not match its seal.
     /// `NoRoom`, `NoSpace`, `HeldStill`: nothing changed.
     pub fn reencrypt(&mut self, owners: &[&SealKey], progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        self.reseal((owners, None), progress)
+    }
+
+    /// As [`reencrypt`](Writer::reencrypt); `new` takes the slot of `owner`, the only one that
+    /// stays.
+    ///
+    /// # Errors
+    /// As for [`reencrypt`](Writer::reencrypt); `BadKey`: the object is erasable, and `new` is no
+    /// key file.
+    pub fn renew(
+        &mut self,
+        owner: &SealKey,
+        new: &SealKey,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        self.reseal((&[owner], Some(new)), progress)
+    }
+
+    fn reseal(
+        &mut self,
+        owners: (&[&SealKey], Option<&SealKey>),
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
         self.check()?;
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let store = self.store.clone();

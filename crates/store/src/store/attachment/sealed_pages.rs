@@ -190,7 +190,7 @@ impl SealedPages {
     pub(super) fn rotate(
         &self,
         object: &Located,
-        owners: &[&SealKey],
+        owners: (&[&SealKey], Option<&SealKey>),
         put: PutPage<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Tree> {
