@@ -69,8 +69,8 @@ pub struct Rm {
     later: bool,
 
     /// Destroy the key file of an erasable object first, so that nobody reads a copy, a snapshot or
-    /// a backup of it either. Copies of the key file, and a medium that keeps overwritten bytes, are
-    /// yours to destroy
+    /// a backup of it either. Copies of the key file, and a medium that keeps overwritten bytes,
+    /// are yours to destroy
     #[arg(long, conflicts_with_all = ["patterns", "recursive", "dry_run", "force", "later"])]
     erase: bool,
 

@@ -105,7 +105,7 @@ impl SealKey {
 
     /// A new object by this key file is *erasable*: it has this one key slot, and gets another key
     /// file by [`renew_key`](crate::Pool::renew_key) alone. So once its present and former key
-    /// files are destroyed, nobody reads it, in any copy, snapshot or backup (S3.1).
+    /// files are destroyed, nobody reads it, in any copy, snapshot or backup.
     ///
     /// # Errors
     /// `Sealed`: it is a passphrase or a TPM.
