@@ -845,6 +845,11 @@ pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *dig
  * refused (PMO_ERR_SEALED). */
 pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
 
+/** Copies a key of a key file, to be freed on its own: an object created with it is erasable. It has
+ * this one key slot, and another only by pmo_renew_key. So once its present and former key files are
+ * destroyed, nobody reads it, in any copy, snapshot or backup. */
+pmo_seal_key *pmo_seal_key_erasable(const pmo_seal_key *seal);
+
 /** Stores the verify key of the key file at path, as 64 digits and a zero: digits has room for 65
  * bytes. It is no secret. */
 int pmo_verify_key(const char *path, char *digits);
@@ -884,6 +889,12 @@ int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_
  * opens the object now. Other slots go: owners of other keys cannot read later psyncs. It needs its
  * space once more meanwhile. A crash leaves the former key or the new one. */
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
+
+/** Seals a detached, sealed object by a new key, which next alone opens, in the slot of seal. Once
+ * the former key file is destroyed, nobody reads an older copy of an erasable object
+ * (pmo_seal_key_erasable). It needs its space once more meanwhile. A crash leaves the former key or
+ * the new one. */
+int pmo_renew_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, const pmo_seal_key *next);
 
 /** Accepts the state of a detached, sealed object as the newest, against the record of the key's
  * anchor: for a restored state, or a new anchor. A key without an anchor removes the object's. */

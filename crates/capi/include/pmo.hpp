@@ -676,6 +676,11 @@ public:
             handles.push_back(seal->handle());
         detail::check(pmo_reencrypt(handle_, name, key.data(), key.size(), handles.data(), handles.size()));
     }
+    // Seals the object by a new key, which next alone opens (pmo_renew_key).
+    void renew_key(const char *name, const seal_key &seal, const seal_key &next, std::string_view key = {})
+    {
+        detail::check(pmo_renew_key(handle_, name, key.data(), key.size(), seal.handle(), next.handle()));
+    }
     // See pmo_rename_sealed.
     void rename_sealed(const char *name, const char *new_name, const seal_key &seal, std::string_view key = {})
     {

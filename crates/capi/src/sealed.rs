@@ -63,6 +63,27 @@ pub unsafe extern "C" fn pmo_reencrypt(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_renew_key(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    next: *const pmo_seal_key,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.renew_key(name, key, &find(seal)?, &find(next)?, |_, _| {})?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_erasable(seal: *const pmo_seal_key) -> *mut pmo_seal_key {
+    made(|| Ok(find(seal)?.erasable()?))
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_anchor(
     handle: *mut pmo_pool,
     name: *const c_char,

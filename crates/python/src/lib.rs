@@ -71,7 +71,7 @@ mod _indelible {
     #[pymodule_export]
     use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]
-    use super::sealed::{_bind_name, _change_signer, _reencrypt, _rename, _resize, _set_anchor};
+    use super::sealed::{_bind_name, _change_signer, _reencrypt, _rename, _renew_key, _resize, _set_anchor};
     #[pymodule_export]
     use super::shared::{
         _attach_shared, _queue_bytes, Consumer, Event, Life, Producer, Queue, Shared, StreamBytes, Word,

@@ -171,6 +171,13 @@ impl SealKey {
         SealKey { key: self.key.clone().sealed_as(name), from: self.from }
     }
 
+    /// The same key file, for a new object that is erasable: it has this one key slot, and another
+    /// only by `Pool.renew_key`. So once its present and former key files are destroyed, nobody
+    /// reads it, in any copy, snapshot or backup.
+    fn erasable(&self, py: Python<'_>) -> PyResult<Self> {
+        SealKey::made(py, self.key.clone().erasable(), self.from)
+    }
+
     fn __repr__(&self) -> String {
         format!("<indelible.SealKey, {}>", self.from)
     }

@@ -49,6 +49,19 @@ pub(crate) fn _reencrypt(
     pool.get().with(pool.py(), "give another key to", |pool| pool.reencrypt(name, key, &seals, |_, _| {}))
 }
 
+/// See `Pool.renew_key`.
+#[pyfunction]
+pub(crate) fn _renew_key(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    new: &Bound<'_, SealKey>,
+    seal: &Bound<'_, SealKey>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let (seal, new, key) = (&seal.get().key, &new.get().key, key.unwrap_or_default());
+    pool.get().with(pool.py(), "give another key to", |pool| pool.renew_key(name, key, seal, new, |_, _| {}))
+}
+
 /// See `Pool.bind_name`.
 #[pyfunction]
 pub(crate) fn _bind_name(

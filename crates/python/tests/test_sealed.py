@@ -295,6 +295,22 @@ def test_objects_get_other_sizes_and_keys_of_their_own(open_pool: Open, seal: Se
     pool.attach("ledger", seal=seal).close()
 
 
+def test_an_erasable_object_has_one_key_file(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    other = SealKey.bytes(bytes(range(32)))
+    pool.create("patient", 10_000, seal=seal.erasable())
+    with pytest.raises(indelible.Sealed, match="one key slot"):
+        pool.add_key("patient", other, seal=seal)
+    with pytest.raises(indelible.WrongKey):
+        pool.renew_key("patient", seal, seal=other)
+    pool.renew_key("patient", other, seal=seal)
+    with pytest.raises(indelible.WrongKey):
+        pool.attach("patient", seal=seal)
+    pool.attach("patient", seal=other).close()
+    with pytest.raises(indelible.Sealed, match="can be destroyed"):
+        SealKey.passphrase("correct horse").erasable()
+
+
 def test_a_key_is_for_a_time(open_pool: Open, seal: SealKey) -> None:
     pool = open_pool()
     pool.create("ledger", 10_000, seal=seal, label="owner")

@@ -48,6 +48,8 @@ public:
     }
     // For an object sealed under this name, such as a copy or a snapshot (pmo_seal_key_sealed_as).
     seal_key sealed_as(const std::string &name) const { return seal_key(pmo_seal_key_sealed_as(handle_, name.c_str())); }
+    // A key of a key file: an object created with it is erasable (pmo_seal_key_erasable).
+    seal_key erasable() const { return seal_key(pmo_seal_key_erasable(handle_)); }
     // The verify key of the key file at path.
     static std::string verify_key(const std::string &path)
     {

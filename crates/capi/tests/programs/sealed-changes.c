@@ -115,6 +115,17 @@ static void keys_and_sizes(pmo_pool *pool)
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, third), PMO_ERR_WRONG_KEY, "opens none");
     char *ledger = pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, second);
     CHECK(ledger && ledger[99999] == 2 && ledger[149999] == 0 && pmo_detach(ledger) == 0);
+    /* An object of one key file at a time. */
+    pmo_seal_key *erasable = pmo_seal_key_erasable(key);
+    struct pmo_create_options small = {.size = 5000};
+    FAILS(!pmo_seal_key_erasable(NULL), PMO_ERR_ARGUMENT, "seal key is NULL");
+    CHECK(erasable && pmo_create_sealed(pool, "patient", &small, erasable, "") == 0);
+    FAILS(pmo_add_key(pool, "patient", NULL, 0, key, second, "") == -1, PMO_ERR_SEALED, "one key slot");
+    FAILS(pmo_renew_key(pool, "patient", NULL, 0, key, NULL) == -1, PMO_ERR_ARGUMENT, "seal key is NULL");
+    CHECK(pmo_renew_key(pool, "patient", NULL, 0, key, second) == 0);
+    FAILS(!pmo_attach_sealed(pool, "patient", PMO_READ, NULL, 0, key), PMO_ERR_WRONG_KEY, "opens none");
+    CHECK((ledger = pmo_attach_sealed(pool, "patient", PMO_READ, NULL, 0, second)) != NULL && pmo_detach(ledger) == 0);
+    pmo_seal_key_free(erasable);
     /* An expiring key, and an expired one. */
     uint64_t later = (uint64_t)time(NULL) + 1000000, expires[12] = {1, 1, 1};
     pmo_seal_key *good = pmo_seal_key_until(third, later), *late = pmo_seal_key_until(key_of(4), 1000000000);

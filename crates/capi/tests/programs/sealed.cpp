@@ -85,6 +85,13 @@ int main(int, char **argv)
     CHECK(code([&] { pool.reencrypt("ledger", {&phrase}); }) == PMO_ERR_SEALED);
     pool.reencrypt("ledger", {&key});
     CHECK(pool.key_slots("ledger").size() == 1 && code([&] { pool.attach_sealed("ledger", phrase); }) == PMO_ERR_WRONG_KEY);
+    pool.create_sealed("patient", 5000, key.erasable());
+    CHECK(code([&] { phrase.erasable(); }) == PMO_ERR_SEALED);
+    CHECK(code([&] { pool.add_key("patient", key, wrong); }) == PMO_ERR_SEALED);
+    CHECK(code([&] { pool.renew_key("patient", key, phrase); }) == PMO_ERR_SEALED);
+    pool.renew_key("patient", key, wrong);
+    CHECK(code([&] { pool.attach_sealed("patient", key); }) == PMO_ERR_WRONG_KEY);
+    pool.attach_sealed("patient", wrong).detach();
     const std::string record = path + ".anchor";
     pmo_anchor anchor{};
     anchor.file = record.c_str();

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from . import _indelible
-from ._indelible import SealKey, _bind_name, _change_signer, _reencrypt, _rename, _resize, _set_anchor
+from ._indelible import SealKey, _bind_name, _change_signer, _reencrypt, _rename, _renew_key, _resize, _set_anchor
 from ._table import KeySlot
 
 
@@ -32,6 +32,12 @@ class SealedPool(_indelible.Pool):
         crash leaves the former key or the new one, and all of the object.
         """
         _reencrypt(self, name, list(seals), key)
+
+    def renew_key(self, name: str, new: SealKey, *, seal: SealKey, key: bytes | None = None) -> None:
+        """Seals a detached, sealed object anew by a new key, which `new` alone opens, in the slot of `seal`. Once the former key file is
+        destroyed, nobody reads an older copy of an erasable object (`SealKey.erasable`). It needs its space once more meanwhile.
+        """
+        _renew_key(self, name, new, seal, key)
 
     def bind_name(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
         """Binds a detached, sealed object to its name and ID. The object is one of an earlier
