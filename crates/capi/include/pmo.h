@@ -6,7 +6,8 @@
  *
  * Functions return 0, or a pointer; for an error -1, or NULL, with pmo_errno and pmo_error_message.
  * Strings are UTF-8 and end with a zero byte. Callbacks must not throw; their pointers are valid
- * until they return.
+ * until they return. A signal handler may store to objects, and calls no function: as malloc, one
+ * that interrupts another of its thread may never return.
  *
  * The manual pages are made of the comments that begin with two asterisks. */
 #ifndef PMO_H
