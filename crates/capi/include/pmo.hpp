@@ -636,7 +636,7 @@ public:
         return object(pmo_attach(handle_, name, wanted, key.data(), key.size()));
     }
 
-    // Creates a sealed object, which a seal key opens (pmo_create_sealed).
+    // See pmo_create_sealed.
     void create_sealed(const char *name, const pmo_create_options &options, const seal_key &seal, const char *label = "")
     {
         detail::check(pmo_create_sealed(handle_, name, &options, seal.handle(), label));
