@@ -27,8 +27,7 @@ pub(crate) fn pages(headers: &[(&str, String)], version: &str) -> Result<Vec<(St
     Ok(pages)
 }
 
-/// The declarations behind `/**` comments: of a macro name and arguments, of a function with a body
-/// the part before it.
+/// The declarations behind `/**` comments: a macro's name and arguments, a function's head.
 fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
     let mut items = Vec::new();
     for piece in header.split("/** ").skip(1) {

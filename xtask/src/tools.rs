@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that Miri ends in minutes: of store, heap, collections and transactional memory.
+/// Tests of store, heap, collections and transactional memory that Miri runs in minutes.
 const INTERPRETED: [&[&str]; 3] = [
     &["-p", "indelible-store", "--lib", "--test", "interpreted"],
     &["-p", "indelible", "--test", "interpreted"],
@@ -32,9 +32,9 @@ const ADDRESS: &[&str] = &[
     "--skip=s0_15_access_after_detach_is_a_fault",
     "--skip=an_access_to_closed_pages_is_a_fault",
     "--skip=a_fork_reads_no_zeros_where_pages_are_missing",
-    // They leave no room for AddressSanitizer's own mappings.
+    // Tests that leave no room for AddressSanitizer's own mappings.
     "--skip=cannot_be_mapped",
-    // It compares compiled code.
+    // A test that compares compiled code.
     "--skip=other_fields_compile_to_the_instructions_of_a_plain_struct",
 ];
 /// Tests that do not map objects at fixed addresses.

@@ -416,17 +416,17 @@ public:
     {
         return beginning_with<T>(pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
     }
-    // When commits on demand become durable by themselves (pmo_set_epochs).
+    // See pmo_set_epochs.
     void set_epochs(std::uint64_t milliseconds, std::uint64_t bytes)
     {
         detail::check(pmo_set_epochs(handle_, milliseconds, bytes));
     }
-    // Gives a detached object another durability (pmo_set_durability).
+    // See pmo_set_durability.
     void set_durability(const char *name, pmo_durability durability, std::string_view key = {})
     {
         detail::check(pmo_set_durability(handle_, name, key.data(), key.size(), durability));
     }
-    // Whether plain loads outside of transactions see committed bytes (pmo_set_readable_outside).
+    // See pmo_set_readable_outside.
     void set_readable_outside(const char *name, bool readable = true, std::string_view key = {})
     {
         detail::check(pmo_set_readable_outside(handle_, name, key.data(), key.size(), readable));
@@ -440,7 +440,7 @@ public:
     {
         detail::check(pmo_rename(handle_, name, new_name, key.data(), key.size()));
     }
-    // Keeps the bytes of an object's last psync under another name (pmo_snapshot).
+    // See pmo_snapshot.
     void snapshot(const char *name, const char *snapshot, std::string_view key = {})
     {
         detail::check(pmo_snapshot(handle_, name, snapshot, key.data(), key.size()));
@@ -450,7 +450,7 @@ public:
     {
         detail::check(pmo_snapshot_all(handle_, snapshots.data(), snapshots.size(), key.data(), key.size()));
     }
-    // Creates an object with the bytes of another one, or of a snapshot (pmo_create_from).
+    // See pmo_create_from.
     void create_from(const char *name, const char *copy, std::string_view key = {})
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), nullptr));
@@ -460,7 +460,7 @@ public:
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
     }
-    // Creates an object from page ranges of others (pmo_create_from_ranges).
+    // See pmo_create_from_ranges.
     void create_from_ranges(const char *name, const std::vector<struct ::pmo_page_range> &ranges,
                             const pmo_create_options &options, std::string_view key = {})
     {
@@ -487,22 +487,22 @@ public:
         detail::check(pmo_create_by_content(handle_, name, content.data(), content.size(), id.data()) < 0 ? -1 : 0);
         return id;
     }
-    // Reserves addresses for growth (pmo_set_reach).
+    // See pmo_set_reach.
     void set_reach(const char *name, std::uint64_t reach, std::string_view key = {})
     {
         detail::check(pmo_set_reach(handle_, name, key.data(), key.size(), reach));
     }
-    // Declares whether an object is independent of its addresses (pmo_set_position_independent).
+    // See pmo_set_position_independent.
     void set_position_independent(const char *name, bool is = true, std::string_view key = {})
     {
         detail::check(pmo_set_position_independent(handle_, name, key.data(), key.size(), is));
     }
-    // Sets a detached object to the state of its snapshot (pmo_rollback).
+    // See pmo_rollback.
     void rollback(const char *name, const char *snapshot, std::string_view key = {})
     {
         detail::check(pmo_rollback(handle_, name, snapshot, key.data(), key.size()));
     }
-    // Compares objects or snapshots, as their last psyncs left them (pmo_diff).
+    // See pmo_diff.
     difference diff(const char *older, const char *newer, std::string_view key = {}) const
     {
         detail::collector<std::pair<std::uint64_t, std::uint64_t>> all;
@@ -523,17 +523,17 @@ public:
         };
         return all.take(pmo_thin(handle_, name, keep, key.data(), key.size(), each, &all) < 0 ? -1 : 0);
     }
-    // Deletes an object, attached or not: its space goes with the last attachment (pmo_delete).
+    // See pmo_delete.
     void delete_object(const char *name, std::string_view key = {})
     {
         detail::check(pmo_delete(handle_, name, key.data(), key.size()));
     }
-    // Ties an object to another one, which it then outlives (pmo_tie).
+    // See pmo_tie.
     void tie(const char *name, const char *to, std::string_view key = {})
     {
         detail::check(::pmo_tie(handle_, name, to, key.data(), key.size()));
     }
-    // Ties an object to this process, or to this thread (pmo_tie_to_process).
+    // See pmo_tie_to_process, pmo_tie_to_thread.
     void tie_to_process(const char *name, std::string_view key = {})
     {
         detail::check(pmo_tie_to_process(handle_, name, key.data(), key.size()));
@@ -559,7 +559,7 @@ public:
         };
         return all.take(pmo_ties(handle_, name, each, &all));
     }
-    // Merges and removes unneeded remains of snapshots and copies (pmo_collect).
+    // See pmo_collect.
     struct ::pmo_collected collect()
     {
         struct ::pmo_collected collected;
@@ -575,7 +575,7 @@ public:
         caller.rethrow();
         return collected;
     }
-    // Repairs the damaged words of a detached object with check words (pmo_scrub).
+    // See pmo_scrub.
     struct ::pmo_scrubbed scrub(const char *name, std::string_view key = {})
     {
         struct ::pmo_scrubbed scrubbed;
@@ -636,7 +636,7 @@ public:
         return object(pmo_attach(handle_, name, wanted, key.data(), key.size()));
     }
 
-    // Creates a sealed object, which a seal key opens (pmo_create_sealed).
+    // See pmo_create_sealed.
     void create_sealed(const char *name, const pmo_create_options &options, const seal_key &seal, const char *label = "")
     {
         detail::check(pmo_create_sealed(handle_, name, &options, seal.handle(), label));
@@ -667,8 +667,7 @@ public:
     {
         detail::check(pmo_resize_sealed(handle_, name, size, key.data(), key.size(), seal.handle()));
     }
-    // Seals the object by a new key, which these keys open; the first opens it now; slots of other
-    // keys go (pmo_reencrypt).
+    // See pmo_reencrypt.
     void reencrypt(const char *name, const std::vector<const seal_key *> &seals, std::string_view key = {})
     {
         std::vector<const pmo_seal_key *> handles;

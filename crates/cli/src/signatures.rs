@@ -29,8 +29,8 @@ const MARKS: [Mark; 15] = [
     ("a boot sector or partition table", &[0x55, 0xaa], 510),
 ];
 
-/// The owner of a device of `len` bytes by its mark, or that it is not blank; `None`: blank at all
-/// marks.
+/// The owner of a device of `len` bytes, by its mark, or where other data begin. `None`: it is
+/// blank at both ends.
 pub fn find(device: &impl FileExt, len: u64) -> io::Result<Option<String>> {
     for (owner, bytes, at) in MARKS {
         let at = if at < 0 { len.checked_add_signed(at) } else { u64::try_from(at).ok() };

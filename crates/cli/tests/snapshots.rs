@@ -136,7 +136,7 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert!(left.contains(&days[4]) && left.contains(&"then".to_owned()), "{left:?}");
     assert!(others.iter().all(|name| left.iter().any(|left| left == name)), "{left:?}");
     let fresh: Vec<&String> = left.iter().filter(|name| !before.contains(name)).collect();
-    // At an hour's turn both are the newest of theirs.
+    // At the turn of an hour each is the newest of its own.
     assert!(fresh.len() == 1 && *fresh[0] != made || fresh.len() == 2, "{left:?}");
     assert_eq!(left.len(), before.len() - 9 + fresh.len(), "{left:?}");
     rig.pmo(["snapshot"], ["a", "--keep", "24h"]).fails(2, "\"24h\" has no period");

@@ -75,7 +75,6 @@ fn write(pool: &Pool, with: &SealKey, value: u8) {
     a.detach().unwrap();
 }
 
-// S3.5
 #[test]
 fn a_complete_older_state_is_told_from_the_newest() {
     for kind in kinds() {
@@ -118,7 +117,6 @@ fn a_complete_older_state_is_told_from_the_newest() {
     }
 }
 
-// S3.5
 #[test]
 fn an_anchor_that_is_behind_empty_or_of_another_object_is_named() {
     for kind in kinds() {
@@ -195,7 +193,6 @@ fn a_process_that_dies_leaves_what_was_psynced_since_the_anchor_was_told() {
     });
 }
 
-// S3.5
 #[test]
 fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     // The folder has the pool's record, as beside the pool; the TPM is elsewhere.
@@ -271,7 +268,6 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     pool.attach_sealed("a", b"", &with).unwrap().detach().unwrap();
 }
 
-// S3.5
 #[test]
 fn a_command_that_keeps_no_record_is_no_anchor() {
     let world = World::new(Ground::File, indelible::Tracking::Auto, false);
@@ -326,7 +322,6 @@ impl Anchor for Busy {
     }
 }
 
-// S3.5
 #[test]
 fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
     everywhere(|world| {

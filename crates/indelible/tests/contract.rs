@@ -16,7 +16,6 @@ fn value_of(pool: &Pool, name: &str) -> u64 {
     *pool.attach_read(name).unwrap().root::<u64>().unwrap()
 }
 
-// S0.18
 #[test]
 fn s0_18_what_was_psynced_stays_and_what_was_not_goes() {
     everywhere(|world| {
@@ -251,7 +250,6 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
     });
 }
 
-// S0.19
 #[test]
 fn s0_19_threads_psync_different_objects_at_once() {
     everywhere(|world| {
@@ -384,7 +382,6 @@ fn every_byte_of_an_object_survives_growth() {
     });
 }
 
-// S0.7
 #[test]
 fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
     everywhere(|world| {

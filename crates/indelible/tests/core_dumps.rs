@@ -173,7 +173,6 @@ fn occurs(dump: &[u8], bytes: &[u8]) -> usize {
     places.count()
 }
 
-// S3.5
 #[test]
 fn a_core_dump_has_neither_plaintext_nor_keys() {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();

@@ -66,7 +66,6 @@ fn a_reader_of_an_object_larger_than_its_memory_reads_all_of_it() {
     }
 }
 
-// S3.3
 #[test]
 fn a_writer_of_an_object_larger_than_its_memory_loses_nothing() {
     if !faults_in() {

@@ -33,7 +33,6 @@ fn made(world: &World) -> Pool {
     pool
 }
 
-// S3.6
 #[test]
 fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     let state = tempfile::tempdir().unwrap();
@@ -101,7 +100,6 @@ fn locked(emulator: &EmulatedTpm) {
     assert!(wrong.into_iter().any(|code| code == 0x921), "it is not locked");
 }
 
-// S3.6
 #[test]
 fn a_tpm_that_is_locked_opens_its_slots_and_counts() {
     let state = tempfile::tempdir().unwrap();
@@ -120,7 +118,6 @@ fn a_tpm_that_is_locked_opens_its_slots_and_counts() {
     pool.add_key("a", b"", &key, &of(&emulator), "again").unwrap();
 }
 
-// S3.6
 #[test]
 fn commands_give_keys_within_their_time() {
     let key = |command: &str| SealKey::command(command, LONG);

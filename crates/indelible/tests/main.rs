@@ -1,5 +1,4 @@
-//! The contract, in one program, which saves linking. One file of it:
-//! `cargo test -p indelible --test main heap_model::`.
+//! The contract, in one program, which saves linking.
 //!
 //! Programs of their own: `children.rs` starts and forks processes, `many_pools.rs` takes a
 //! thousand ranges of addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is

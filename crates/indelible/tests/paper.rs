@@ -34,7 +34,6 @@ fn s0_05_a_state_is_on_the_medium_when_the_call_returns() {
     });
 }
 
-// S0.9
 #[test]
 fn s0_09_destroyed_space_is_used_again_and_reads_as_zeros() {
     everywhere(|world| {
@@ -58,7 +57,6 @@ fn s0_09_destroyed_space_is_used_again_and_reads_as_zeros() {
     });
 }
 
-// S0.13
 #[test]
 fn s0_13_objects_are_found_among_many() {
     everywhere(|world| {
@@ -80,7 +78,6 @@ fn s0_13_objects_are_found_among_many() {
     });
 }
 
-// S0.14
 #[test]
 fn s0_14_attaching_with_another_permission_keeps_the_address() {
     everywhere(|world| {
@@ -124,7 +121,6 @@ fn s0_16_threads_of_the_process_share_an_attachment() {
     });
 }
 
-// S0.17
 #[test]
 fn s0_17_psync_is_idempotent_and_ignored_by_readers() {
     everywhere(|world| {
@@ -180,7 +176,6 @@ fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
     });
 }
 
-// S0.23
 #[test]
 fn s0_23_relative_pointers_survive_a_move() {
     #[derive(Plain)]
@@ -252,7 +247,6 @@ fn s0_26_each_state_is_recovered_as_the_paper_says() {
     });
 }
 
-// S0.27
 #[test]
 fn s0_27_the_processor_can_flush_its_caches() {
     let found = doctor(None);

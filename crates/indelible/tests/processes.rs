@@ -370,7 +370,6 @@ fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
     assert!((0..16).all(|page| a.as_slice()[page * 4096..page * 4096 + 64] == [4; 64]));
 }
 
-// S0.15
 #[test]
 fn s0_15_access_after_detach_is_a_fault() {
     shared(|world| {

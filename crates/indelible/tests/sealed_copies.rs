@@ -47,7 +47,6 @@ fn differing(older: &[u8], newer: &[u8]) -> Vec<u64> {
     pairs.filter(|(_, (older, newer))| older != newer).map(|(page, _)| page).collect()
 }
 
-// S2.2, S3.1
 #[test]
 fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
     everywhere(|world| {
@@ -101,7 +100,6 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
     });
 }
 
-// S2.2
 #[test]
 fn s2_02_readers_of_a_sealed_object_go_on_to_its_newest_psync() {
     everywhere(|world| {
@@ -167,7 +165,6 @@ fn flip(world: &World, pool: &Pool, name: &str, page: usize) {
     file.write_all_at(&[byte[0] ^ 8], at).unwrap();
 }
 
-// S3.5
 #[test]
 fn pages_of_bases_that_were_changed_are_named() {
     let world = World::new(Ground::File, indelible::Tracking::Auto, false);
@@ -210,7 +207,6 @@ fn pages_of_bases_that_were_changed_are_named() {
     assert!(reader.as_slice().iter().all(|byte| *byte == 3 || *byte == 7), "it is as it was");
 }
 
-// S2.4, S3.1
 #[test]
 fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
     everywhere(|world| {

@@ -45,7 +45,6 @@ fn flip(world: &World, pool: &Pool, page: usize) {
     file.write_all_at(&[byte[0] ^ 8], at).unwrap();
 }
 
-// S3.3
 #[test]
 fn pages_are_decrypted_when_they_are_touched_and_stores_to_them_are_found() {
     everywhere(|world| {
@@ -125,7 +124,6 @@ fn wait(a: &Object, done: impl Fn(&PredictionStats) -> bool) {
     }
 }
 
-// S3.4
 #[test]
 fn a_program_that_goes_page_by_page_has_few_faults() {
     if !faults_in() {

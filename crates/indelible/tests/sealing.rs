@@ -12,7 +12,6 @@ fn sealed(pool: &Pool, name: &str) {
     pool.create_with(name, &CreateOptions::new(SIZE as u64).sealed(&key(), "test")).unwrap();
 }
 
-// S3.1
 #[test]
 fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
     everywhere(|world| {
@@ -139,7 +138,6 @@ fn sealed_and_plain_objects_are_psynced_as_one_step_and_reverted() {
     });
 }
 
-// S3.1
 #[test]
 fn sealed_objects_grow_while_they_are_attached() {
     everywhere(|world| {
@@ -174,7 +172,6 @@ fn sealed_objects_grow_while_they_are_attached() {
     });
 }
 
-// S3.1
 #[test]
 fn a_heap_in_a_sealed_object_grows_by_itself() {
     everywhere(|world| {

@@ -21,7 +21,6 @@ fn signed(pool: &Pool) {
     pool.create_with("a", &CreateOptions::new(SIZE as u64).sealed(&writing(), "test")).unwrap();
 }
 
-// S3.5
 #[test]
 fn a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
     everywhere(|world| {

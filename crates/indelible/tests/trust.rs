@@ -1,5 +1,5 @@
 //! The limits of trust: bytes of unknown origin are not used by type before the heap was verified.
-//! These programs have no unsafe code: whatever they reach, `forbid(unsafe_code)` reaches.
+//! These programs have no unsafe code: safe code reaches all that they reach.
 #![forbid(unsafe_code)]
 
 use crate::forged::{LIST, Planted, format, list, pool, types};

@@ -170,7 +170,7 @@ fn s2_26_processes_write_by_turns_and_readers_see_each_state_in_order() {
     let mut children: Vec<Child> =
         (0..3).map(|_| process("beside::adds", dir.path()).spawn().unwrap()).collect();
     let mut last = 0;
-    // The last child ends when it has written: the loop does, too.
+    // The last child ends when it has written, and the loop with it.
     while children.iter_mut().any(|child| child.try_wait().unwrap().is_none()) {
         let now = number(&connection, READ);
         assert!(now >= last, "{now} after {last}");

@@ -38,7 +38,6 @@ fn attach(store: &Arc<Store>, write: bool) -> Result<Held> {
     }
 }
 
-// S0.11
 #[test]
 fn many_readers_or_one_writer() {
     let (_medium, stores) = two();
@@ -202,7 +201,6 @@ impl Hook for Gate {
     }
 }
 
-// S0.19
 #[test]
 fn psync_does_not_wait_for_the_psync_of_another_object() {
     let medium = formatted(2 << 20, SimConfig::default());

@@ -57,7 +57,6 @@ fn one_object() {
     );
 }
 
-// S0.18
 #[test]
 fn several_objects_are_one_step() {
     everywhere(

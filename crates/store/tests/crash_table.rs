@@ -100,7 +100,6 @@ fn attach_and_detach() {
     );
 }
 
-// S2.1
 #[test]
 fn by_content() {
     everywhere(
@@ -138,7 +137,6 @@ fn both_ways_to_move() -> [(&'static str, CreateOptions<'static>); 2] {
     [("with one batch", of(9000)), ("by a hidden object", CreateOptions { sparse: true, ..of(9000) })]
 }
 
-// S0.7
 #[test]
 fn resize() {
     for (way, how) in both_ways_to_move() {
@@ -287,7 +285,6 @@ fn table_lane_full() {
     }
 }
 
-/// S0.6
 #[test]
 fn format() {
     use indelible_store::error::StoreError;

@@ -35,7 +35,6 @@ fn change<R>(
     out
 }
 
-// S3.6
 #[test]
 fn an_expired_slot_is_refused_with_its_label_and_date() {
     let (medium, store) = pool();
@@ -69,7 +68,6 @@ fn an_expired_slot_is_refused_with_its_label_and_date() {
     assert!(matches!(seal_error(forged.unlock("a", KEY, &phrase)), SealError::WrongKey { .. }));
 }
 
-// S3.6
 #[test]
 fn a_slot_that_does_not_expire_stays() {
     let (_, store) = pool();
@@ -99,7 +97,6 @@ fn a_slot_that_does_not_expire_stays() {
     assert_eq!(store.key_slots("a", KEY).unwrap().len(), 1);
 }
 
-// S3.6
 #[test]
 fn keys_are_listed_beside_the_process_that_has_the_object() {
     for disk in [true, false] {
@@ -144,7 +141,6 @@ impl Hook for Reads {
 }
 
 /// Rereading for ten seconds would wait for a psync that is gone.
-// S3.3
 #[test]
 fn a_page_of_a_psync_that_was_given_up_is_damaged_at_once() {
     for disk in [true, false] {

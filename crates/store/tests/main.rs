@@ -1,5 +1,4 @@
-//! The store's tests on simulated media, in one program. One file:
-//! `cargo test -p indelible-store --test main crash_psync::`.
+//! The store's tests on simulated media, in one program.
 //!
 //! Miri runs `interpreted.rs`, a program of its own.
 

@@ -12,7 +12,6 @@ use indelible_testing::sealed::{self, page_at};
 use indelible_testing::{SimConfig, SimMedium};
 use std::sync::Arc;
 
-// S3.1
 #[test]
 fn a_sealed_object_keeps_what_was_psynced() {
     for disk in [true, false] {
@@ -56,7 +55,6 @@ fn a_psync_of_nothing_writes_nothing() {
     assert_eq!(writer.psyncs(), 1);
 }
 
-// S3.2
 #[test]
 fn each_of_its_keys_opens_an_object_and_no_other_does() {
     let (medium, store) = pool();
@@ -119,7 +117,6 @@ fn keys_that_cannot_be_used_are_refused() {
     assert_eq!(debug, "SealKey(key file) SealKey(passphrase)");
 }
 
-// S3.2
 #[test]
 fn keys_are_added_and_removed_and_the_last_one_stays() {
     let (_, store) = pool();
@@ -333,7 +330,6 @@ fn every_bit_of_every_structure_is_covered() {
     }
 }
 
-// S3.5
 #[test]
 fn every_bit_of_a_key_slot_is_covered() {
     let (_, store) = pool();
@@ -358,7 +354,6 @@ fn every_bit_of_a_key_slot_is_covered() {
     assert_eq!(found, SealError::WrongKey { slots: 2 });
 }
 
-// S3.5
 #[test]
 fn no_line_of_an_older_state_or_of_another_place_is_accepted() {
     let (mut older, mut pages) = Pages::new(false);
@@ -459,7 +454,6 @@ fn key_pages_that_somebody_made_up_are_refused() {
 }
 
 /// Never taken for damaged.
-// S3.3
 #[test]
 fn pages_are_read_beside_psyncs() {
     use std::sync::atomic::{AtomicBool, Ordering};

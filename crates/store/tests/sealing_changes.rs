@@ -13,7 +13,6 @@ use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-// S3.2
 #[test]
 fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
     let (_, store) = pool();
@@ -56,7 +55,6 @@ fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
     assert!(store.info().unwrap().free + (1 << 20) >= free, "the former extent is free");
 }
 
-// S3.1
 #[test]
 fn an_erasable_object_opens_by_its_one_key_file_alone() {
     let (medium, store) = pool();
@@ -95,7 +93,6 @@ fn an_erasable_object_opens_by_its_one_key_file_alone() {
     copy.unlock("a", KEY, &first).unwrap();
 }
 
-// S3.1
 #[test]
 fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
     let (medium, store) = pool();
@@ -136,7 +133,6 @@ fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
     assert!(report.findings.iter().all(|finding| finding.severity < Severity::Warning), "{report:?}");
 }
 
-// S3.5
 #[test]
 fn every_bit_of_a_grown_object_is_covered() {
     let (medium, store) = pool();

@@ -35,7 +35,6 @@ fn written(store: &Arc<Store>, name: &str, at: u64, bytes: &[u8]) {
     writer.detach().unwrap();
 }
 
-// S3.5
 #[test]
 fn a_signed_object_is_read_by_one_key_and_written_by_another() {
     let (_, store) = pool();

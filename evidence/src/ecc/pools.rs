@@ -98,7 +98,7 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// More than 7 bits are promised nothing; the ones made here are known to be noticed.
+/// No promise covers more than 7 bits; the damages made here are known to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {

@@ -86,7 +86,7 @@ pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>
         let stat = stat?;
         if stat.name.starts_with(&prefix) {
             // After an interrupted growth the entry of a sealed object has the new size until a
-            // writer comes; the object has one of the two.
+            // writer comes; the object has the old size or the new one.
             let size = match stat.sealed {
                 true => patient(|| attach_read(pool, &stat.name))?.len() as u64,
                 false => stat.size,

@@ -1,6 +1,6 @@
 // An index of hnswlib in an object, unmodified: vectors and the graph of neighbours. hnsw POOL add
 // NUMBER adds vectors up to this number, a psync each, and prints it; hnsw POOL check prints their
-// number, and how many are their own nearest.
+// number, and how many find themselves as the nearest.
 //
 // The library allocates by malloc and new, in the object while it is called, and keeps pointers to
 // functions and virtual tables: it is linked with -no-pie, and pmo/same_program.h refuses an index

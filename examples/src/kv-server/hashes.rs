@@ -184,7 +184,6 @@ fn add(
     added.unwrap_or(Err(Refusal::NoSuchKey))
 }
 
-/// `HSCAN key cursor [MATCH pattern] [COUNT count]`
 fn scan(call: &mut Call<'_, '_>) -> Done {
     let part = parts(&call.words[2..], false)?;
     let mut found = Vec::new();

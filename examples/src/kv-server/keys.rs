@@ -122,7 +122,6 @@ fn flush(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// `EXPIRE key time [NX] [XX] [GT] [LT]`
 fn expire(call: &mut Call<'_, '_>, name: &'static str, from: u64, unit: i64) -> Done {
     let expires = moment(from, integer(call.words[2])?, unit, name)?;
     let options = &call.words[3..];
@@ -226,7 +225,6 @@ pub(crate) fn scanned(reply: &mut Reply, next: u64, found: &[Vec<u8>]) {
     found.iter().for_each(|text| reply.bulk(text));
 }
 
-/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 fn scan(call: &mut Call<'_, '_>) -> Done {
     let part = parts(&call.words[1..], true)?;
     let mut found = Vec::new();

@@ -177,7 +177,6 @@ fn set(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// `LINSERT key BEFORE | AFTER pivot value`
 fn insert(call: &mut Call<'_, '_>) -> Done {
     let behind = match call.words[2] {
         word if is(word, "BEFORE") => 0,

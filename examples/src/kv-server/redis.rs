@@ -12,7 +12,7 @@ const QUEUE: usize = 1 << 29;
 pub(crate) struct Redis {
     parser: Parser,
     client: Client,
-    /// The last request's: the next is often the same.
+    /// Of the last request: the next one often has the same.
     last: Option<&'static Command>,
     /// Between `MULTI` and `EXEC`.
     queue: Option<Queue>,

@@ -104,7 +104,6 @@ fn is_idle(setting: &[&[u8]]) -> bool {
             .any(|part| name.windows(part.len()).any(|window| window == *part))
 }
 
-/// `HELLO [version [AUTH user password] [SETNAME name]]`
 fn hello(call: &mut Call<'_, '_>) -> Done {
     let mut version = call.reply.version;
     if let Some(word) = call.words.get(1) {
@@ -166,8 +165,6 @@ fn rename(call: &mut Call<'_, '_>, name: &[u8]) -> Done {
     Ok(())
 }
 
-/// `CLIENT ID | GETNAME | INFO | SETNAME name | SETINFO attribute value | NO-EVICT on | NO-TOUCH
-/// on`
 fn client(call: &mut Call<'_, '_>) -> Done {
     match call.words {
         [_, word] if is(word, "ID") => call.reply.integer(call.client.id.cast_signed()),
@@ -196,7 +193,6 @@ fn client(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// `INFO [section …]`
 fn info(call: &mut Call<'_, '_>) -> Done {
     let figures = &call.service.figures;
     let (keys, ends) = call.keys.counts();

@@ -95,7 +95,6 @@ impl Rule {
     }
 }
 
-/// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member …]`
 fn add(call: &mut Call<'_, '_>) -> Done {
     let (mut rule, mut counts_changes, mut raises) = (Rule::default(), false, false);
     let mut words = &call.words[2..];
@@ -246,7 +245,6 @@ fn remove_all(call: &mut Call<'_, '_>, which: impl FnOnce(&Sorted<'_>) -> Vec<Ve
     Ok(())
 }
 
-/// `ZPOPMIN key [count]`
 fn pop(call: &mut Call<'_, '_>, highest: bool) -> Done {
     let most = call.words.get(2).map(|word| count(word)).transpose()?;
     let taken = change(call, |set| {
@@ -273,7 +271,6 @@ fn pop(call: &mut Call<'_, '_>, highest: bool) -> Done {
     Ok(())
 }
 
-/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
 fn scan(call: &mut Call<'_, '_>) -> Done {
     let part = parts(&call.words[2..], false)?;
     let mut members = Vec::new();

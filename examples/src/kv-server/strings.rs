@@ -152,8 +152,6 @@ fn ending(call: &Call<'_, '_>, option: &[u8], number: &[u8], name: &'static str)
     moment(from, number, unit, name)
 }
 
-/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds
-/// | KEEPTTL]`
 fn set(call: &mut Call<'_, '_>) -> Done {
     let key = call.words[1];
     let (mut ends, mut keeps, mut only_if, mut shows) = (None, false, None, false);
@@ -207,7 +205,6 @@ fn set_ending(call: &mut Call<'_, '_>, name: &'static str, unit: i64) -> Done {
     Ok(())
 }
 
-/// `GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST]`
 fn get_ending(call: &mut Call<'_, '_>) -> Done {
     let key = call.words[1];
     match &call.words[2..] {

@@ -18,7 +18,7 @@ struct span {
 };
 
 static struct line *lines;
-/* The last line's number; a power of two of lines. */
+/* Number of the last line; the number of lines is a power of two. */
 static uint64_t last;
 static int load, rounds, threads;
 static pthread_barrier_t ready;

@@ -7,9 +7,8 @@
  *         bank->accounts[2] += 30;
  *     } // durable
  *
- * Objects on demand (PMO_DURABILITY_ON_DEMAND) are attached the same way: the changes of a block
- * that has ended outlive the process, and are durable after pmo_tx_sync or pmo_psync, or by
- * themselves (pmo_set_epochs). pmo_tx_sync waits for the blocks of all threads.
+ * Objects on demand (PMO_DURABILITY_ON_DEMAND) are attached the same way; pmo_tx_sync waits for the
+ * blocks of all threads.
  *
  * Loads and stores of the object outside of blocks are a SIGSEGV; in __transaction_atomic blocks
  * also those of functions that GCC does not compile for them. __transaction_relaxed blocks may call

@@ -103,7 +103,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
                                        (struct tag##Extension##number *)fields);                  \
     }
 
-/* The fields of an extension: to store to, where it is known to exist, and to read. */
+/* Accessors of an extension's fields: for stores, where it is known to exist, for loads. */
 #define PMO_LEDS_EXTENSION(tag, number)                                                           \
     static inline struct tag##Extension##number *pmo_leds_##tag##_##number(struct tag *it)        \
     {                                                                                             \

@@ -5,9 +5,7 @@
 //     pmo::statics statics; // of the pool that PMO_POOL names
 //     statics.transaction([&](pmo::tx &tx) { hits.set(tx, statics, hits.get(tx, statics) + 1); });
 //
-// They are roots in the heap of the pool's transactional object "statics", the same as those of
-// PMO_STATIC in C and of persistent! in Rust, if name and type agree. The first transaction that
-// uses one and commits gives it its initial value.
+// They are those of pmo/static.h in C and of persistent! in Rust, if name and type agree.
 #ifndef PMO_STATIC_HPP
 #define PMO_STATIC_HPP
 

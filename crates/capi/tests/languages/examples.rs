@@ -8,7 +8,6 @@ const LISTING: &str = "attach(head,'w');structnode*c=head;while(c->next!=NULL&&c
     if(c->next==NULL)c->next=new_node;else{tmp=c->next;c->next=new_node;c->next->next=tmp;}\
     psync(head);detach(head);";
 
-/// S0.29
 #[test]
 fn the_list_of_the_paper_runs_as_printed_and_survives_sigkill() {
     let source = project().join("examples/c/linked-list.c");

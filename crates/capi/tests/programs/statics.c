@@ -1,4 +1,4 @@
-/* Persistent variables: statics.c, of PMO_POOL; statics.c POOL. Says what they hold. */
+/* Prints persistent variables: statics.c those of PMO_POOL, statics.c POOL those of POOL. */
 #include "check.h"
 #include <pmo/static.h>
 #include <pthread.h>

@@ -13,9 +13,9 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(50);
 const SHORT: usize = 64;
 
-/// See the module. 20 times a second the detector looks what is at the path: a file is read; an
-/// absent or empty one means that the power is on. A pipe is read line by line, and one that was
-/// made anew is opened.
+/// See the module. 20 times a second the detector looks at the path. It reads a file; an absent or
+/// empty one means that the power is on. It reads a pipe line by line, and opens one that was made
+/// anew.
 #[derive(Clone, Debug)]
 pub struct FileDetector(PathBuf);
 
@@ -123,7 +123,7 @@ impl Eye<'_> {
                 found.extend(pipe.lines()?);
             }
             (None, None) => found.push(Condition::Fine),
-            // Else a pipe that went between two looks.
+            // Else a pipe that went away between two looks.
             (None, Some(_)) if place.is_none() => found.push(read(self.path)?),
             (None, Some(_)) => {}
         }

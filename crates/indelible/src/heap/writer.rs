@@ -208,7 +208,8 @@ impl Heap {
         Ok(())
     }
 
-    /// Accepts the heap's contents as typed code's; [`verify`](Heap::verify) finds out instead.
+    /// Takes the heap's contents for those of typed code, unchecked; [`verify`](Heap::verify)
+    /// checks them.
     ///
     /// # Safety
     /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value

@@ -71,10 +71,9 @@ impl CreateOptions {
     }
 
     /// Gives each 8-byte word a check word, in twice the space. The object becomes transactional,
-    /// unless it is on demand. Transactions detect up to 13 damaged bits of these 128 in each word
-    /// they load, repair up to 6 and nearly all cases of 7, and fail otherwise
-    /// ([`Damaged`](crate::ErrorKind::Damaged)), unless 8 or more wrong bits resemble fewer wrong
-    /// ones of another word.
+    /// unless it is on demand. A transaction that loads a word repairs up to 6 wrong bits of these
+    /// 128, and nearly all cases of 7; otherwise it fails ([`Damaged`](crate::ErrorKind::Damaged)).
+    /// Up to 13 wrong bits are noticed, but 8 or more may look like fewer.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;

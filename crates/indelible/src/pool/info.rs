@@ -79,7 +79,7 @@ pub struct Stat {
     pub holder: Option<u32>,
     /// Other processes that have it for reading.
     pub other_readers: Vec<u32>,
-    /// Least number of further reading processes, not visible from here.
+    /// Minimum number of further readers that are not visible from here.
     pub unseen_readers: usize,
     /// The holder's ID in its own pid namespace, if that is another.
     pub holder_elsewhere: Option<u32>,

@@ -47,8 +47,8 @@ impl Space {
     ///
     /// - `name`: the object of that name in the first pool that has one
     /// - `pool`: `POOL:NAME`, the object `NAME` in the first pool with the label or the path `POOL`
-    /// - `latest`: the most recently created object whose name begins so, the last by name among
-    ///   equals; snapshots do not count
+    /// - `latest`: the most recently created object whose name begins with that text, the last by
+    ///   name among equals; snapshots do not count
     pub fn add_resolver(&mut self, name: &str, resolver: impl Resolver + 'static) {
         self.resolvers.insert(name.to_owned(), Box::new(resolver));
         self.forget();

@@ -87,7 +87,7 @@ impl Attached {
     }
 }
 
-/// Unless the entry may name the memory: then the next attach uses it.
+/// Removes the memory, unless the entry may name it: then the next attach uses it.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),

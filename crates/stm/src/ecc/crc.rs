@@ -56,8 +56,7 @@ mod tests {
     #[test]
     fn both_ways_agree_with_the_published_check_value() {
         // The usual CRC-32C of "123456789", with initial ones and a final inversion, is 0xe3069283.
-        // By linearity ours of the first eight bytes is this one with the register's ones in the
-        // first four.
+        // By linearity initial ones are the same as inverting the first four bytes.
         let first = u64::from_le_bytes(*b"12345678") ^ 0xffff_ffff;
         let register = portable(first);
         let last = !(register >> 8 ^ TABLE[(register as u8 ^ b'9') as usize]);

@@ -18,9 +18,7 @@
 //!    write-back error (`sim`, 7).
 //! 6. While a process has poisoned objects attached, it may refuse others of their lane as
 //!    `Poisoned`.
-//! 7. An unattached object is never `Held`, except as the module `left` states: a process whose
-//!    attach or detach failed may keep the object's lane while it has another object attached for
-//!    writing.
+//! 7. An unattached object is never `Held`, except as the module `left` states.
 //! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened,
 //!    but a detach poisons its lane. The holder sees the state of the last psync, or, if that
 //!    failed, of either, and sees the same until it releases.

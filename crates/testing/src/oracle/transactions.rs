@@ -1,9 +1,9 @@
 //! Programs of transactions: processes commit changes of several objects, psync another one, fail,
 //! detach and die.
 //!
-//! The model has a state per commit. The state found is one from the last acknowledged to the last
-//! told. The psynced object has one state, or two after a failed psync. After a failure more calls
-//! precede the detach: any acknowledged one must hold.
+//! The model has a state per commit. A power cut leaves one from the last acknowledged commit to
+//! the last that the store was told. The psynced object has one state, or two after a failed psync.
+//! After a failure more calls precede the detach: any acknowledged one must hold.
 
 use crate::pool::{Snapshot, contents, process, psync};
 use crate::seed::Seeded;
@@ -73,7 +73,7 @@ struct Run<'a> {
     medium: &'a SimMedium,
     rng: Seeded,
     process: Attached,
-    /// Before the first commit of this attachment, number 1.
+    /// The state before commit 1 of this attachment.
     base: usize,
     acknowledged: u64,
     told: u64,

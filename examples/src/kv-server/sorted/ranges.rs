@@ -66,7 +66,6 @@ fn rank(call: &mut Call<'_, '_>, reverse: bool) -> Done {
     Ok(())
 }
 
-/// `ZRANGE key start stop [BYSCORE] [REV] [LIMIT offset count] [WITHSCORES]`
 fn range(call: &mut Call<'_, '_>, mut asked: Asked) -> Done {
     let mut options = &call.words[4..];
     while let [option, rest @ ..] = options {

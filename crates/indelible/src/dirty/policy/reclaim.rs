@@ -13,7 +13,7 @@ const FREE_NS: u64 = 3_000;
 const PER_DIRTY_NS: u64 = 250;
 /// Caps the charge for a preempted scan.
 const PER_PAGE_NS: u64 = 4;
-/// Nanoseconds: of a renewal, of a full and a sparse page table, and of refaulting a page.
+/// Nanoseconds that a renewal, a full and a sparse page table, and refaulting a page take.
 const RENEW_NS: u64 = 12_000;
 const PER_FULL_TABLE_NS: u64 = 14_000;
 const PER_SPARSE_TABLE_NS: u64 = 6_000;

@@ -1,8 +1,8 @@
 //! Drops the process's own copies of psynced pages beyond the memory limit (docs/decisions/0081).
 //!
-//! A page goes only if it equals the file in every byte while stores to it wait: so no store is
-//! lost, found or not, marked or not, whatever the caller promised, whether lines were applied or
-//! not. The next touch maps the file's page, which the kernel can evict.
+//! A page goes only if it equals the file in every byte while stores to it wait. So no store is
+//! lost, whether it was found, marked or applied, and whatever the caller promised. The next touch
+//! maps the file's page, which the kernel can evict.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +21,8 @@ const HELD: u64 = 4096;
 const READ_PAGES: u64 = 16;
 
 impl Tracked {
-    /// After a psync; `beside` threads that store, if a limit was set. Not while the mapping shows
-    /// another extent than the object's.
+    /// Call it after a psync. `beside` storing threads it drops only if a limit was set; while the
+    /// mapping shows another extent than the object's, nothing.
     #[inline]
     pub(in crate::object) fn drop_surplus(&mut self, writer: &Writer, beside: bool) -> Result<(), Cause> {
         if self.apart || !self.shadow.as_ref().is_some_and(|shadow| shadow.has_surplus(beside)) {

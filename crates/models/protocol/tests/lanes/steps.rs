@@ -205,7 +205,8 @@ impl State {
         }
     }
 
-    /// The object's lane, or an own or free one. `None`: another process has it.
+    /// The object's lane, else one of the process's own, or a free one. `None`: another process has
+    /// it.
     pub(super) fn choose(&self, process: usize, broken: Broken) -> Option<u8> {
         let table = self.table();
         let has = |process: &Process, lane: usize| process.holds[lane].is_some();

@@ -83,7 +83,6 @@ proptest! {
         assert_sound(&table, TreeId::Names, &model);
     }
 
-    // S0.9.
     #[test]
     fn free_space_comes_back_whole(sizes in prop::collection::vec(1..200u64, 1..EXTENTS), order in any::<u64>()) {
         let medium = VolatileMedium::new(LEN);

@@ -85,7 +85,7 @@ impl PageCache {
         }
     }
 
-    /// `bytes` were read from the primary at `offset`.
+    /// Lays known lines over `bytes`, which were read from the primary at `offset`.
     pub(in crate::store) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;

@@ -29,8 +29,8 @@ pub struct Status {
     pub needs_recovery: bool,
     /// High-water mark of psynced bytes.
     pub published: u64,
-    /// Durable psyncs, of a dead writer those that recovery finds. 0 if the progress line is torn
-    /// and the lane is empty.
+    /// Durable psyncs; with a dead writer, those that recovery finds. 0 if the progress line is
+    /// torn and the lane is empty.
     pub psyncs: u64,
     /// Bytes of its own pages in the pool, not its base's.
     pub own: u64,

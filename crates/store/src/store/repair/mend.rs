@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const TRIES: usize = 256;
 const NODE_TRIES: usize = 16;
 
-/// The value and the bit's byte.
+/// The value that verifies with one bit flipped, and the byte of that bit.
 fn one_bit<T>(value: &T, verify: impl Fn(&T) -> bool) -> Option<(T, usize)>
 where
     T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
