@@ -287,15 +287,22 @@ def test_a_store_that_is_closed_in_a_group_takes_nothing_from_it(pool: indelible
     assert not own.closed and durable(pool, "z") == {"before": b"1", "after": b"2"}
 
 
-def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.Pool) -> None:
+def write_both(fs: Any, at: int) -> None:
+    with fs.transaction, fs.open(f"/a{at}", "wb") as file:
+        file.write(b"1")
+        fs.pipe_file(f"/b{at}", b"2")
+
+
+@pytest.mark.parametrize("write", [lambda fs, at: fs.pipe({f"/a{at}": b"1", f"/b{at}": b"2"}), write_both])
+def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.Pool, write: Any) -> None:
     fs = files.PoolFileSystem(pool, "f")
-    module = sys.modules["indelible._keys"].__file__
+    modules = {sys.modules[f"indelible.{name}"].__file__ for name in ("_keys", "fsspec")}
     for at in itertools.count():
         seen = 0
 
         def interrupt(frame: Any, event: str, _of: Any, at: int = at) -> Any:
             nonlocal seen
-            if frame.f_code.co_filename != module:
+            if frame.f_code.co_filename not in modules:
                 return None
             if event == "line":
                 seen += 1
@@ -306,7 +313,7 @@ def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.P
         before = sys.gettrace()
         sys.settrace(interrupt)
         try:
-            fs.pipe({f"/a{at}": b"1", f"/b{at}": b"2"})
+            write(fs, at)
         except KeyboardInterrupt:
             pass
         finally:

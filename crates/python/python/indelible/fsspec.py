@@ -49,13 +49,14 @@ class _Transaction(_transaction.Transaction):  # type: ignore[misc]
 
     def complete(self, commit: bool = True) -> None:
         """Ends the transaction: makes its changes durable, or undoes them."""
-        block, self._block = self._block, None
-        if block is None:
+        if self._block is None:
             raise RuntimeError("the transaction has not begun, or has ended")
-        if commit:
-            block.__exit__(None, None, None)
-        else:
-            block.gen.close()
+        try:
+            if commit:
+                self._block.__exit__(None, None, None)
+        finally:
+            self._block.gen.close()
+            self._block = None
 
     def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
         self.complete(exception is None)
