@@ -13,8 +13,8 @@ _core: Any = importlib.import_module("fsspec.core")
 
 
 class PoolFile(io.BytesIO):
-    """A file in memory; written as a whole when it is closed, and not at all after an exception. A file
-    opened to append adds its new bytes to the present contents.
+    """A file in memory; written as a whole when it is closed, and not at all after an exception. A
+    file opened to append adds its new bytes to the present contents.
     """
 
     def __init__(self, fs: Any, path: str, mode: str, kept: bytes, commits: bool) -> None:
@@ -96,7 +96,7 @@ class PoolFile(io.BytesIO):
 
 
 def _is_left_by_exception() -> bool:
-    """Whether an exception ends a block of `fsspec.open`, which tells its files nothing about it."""
+    """Whether an exception ends a block of `fsspec.open`, which does not tell its files."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in _exits:

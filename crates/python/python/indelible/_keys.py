@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _Value = bytes | None
 _Later = Callable[[_Value], _Value]
-# The new value of a key, None to remove the key, or functions that compute it from the present value.
+# The new value of a key, None to remove it, or functions that compute it from the present value.
 _Change = _Value | tuple[_Later, ...]
 
 
@@ -137,14 +137,14 @@ class Keys:
         return next(self._groups(), None)
 
     def within(self, group: _Group | None, what: str, body: Callable[[], None]) -> None:
-        """Runs the body, which writes `what`, as if it were where `current` returned the group; no other
-        thread's change comes between its steps. ValueError: the group has ended.
+        """Runs the body, which writes `what`, as if it were where `current` returned the group; no
+        other thread's change comes between its steps. ValueError: the group has ended.
         """
         with self._lock:
             if group is not None and not group.is_open():
                 raise ValueError(
-                    f"cannot write {what}: the transaction or group in which it was opened has ended"
-                    " (close it before that ends)"
+                    f"cannot write {what}: the transaction or group in which it was opened has"
+                    " ended (close it before that ends)"
                 )
             contextvars.copy_context().run(_run_in, group, body)
 

@@ -3,9 +3,9 @@
 That name has a check of itself, so that no object of a user is taken for an unfinished one. A maker
 that dies leaves such an object, which the next one to open or make the array or dict removes.
 
-Lock: the pool's file, by flock, which the store itself does not use. Makers hold it shared;
-exclusively, nobody makes an object, and what is unfinished is left. The operating system ends the
-lock of a process that dies.
+Lock: the pool's file, by flock, which the store itself does not use. Makers hold it shared. While a
+process holds it exclusively, none makes an object, and each unfinished one is a leftover. The
+operating system ends the lock of a process that dies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def names(name: str) -> Iterator[str]:
 
 
 def clean(pool: Pool, name: str, key: bytes | None) -> None:
-    """Removes what makers that died have left, if there may be anything, and nobody makes an object."""
+    """Removes what makers that died have left, unless an object is being made."""
     if next(names(name)) in pool:
         with _lock(pool) as fd:
             _clean(pool, name, key, fd)

@@ -5,10 +5,10 @@ Each file is a key of a dict. It is there as a whole when it was closed, durably
 its block writes nothing.
 
 A transaction (`with fs.transaction:`) makes all changes of its block durable by one psync at its
-end, or undoes them: files that were opened in it, removed or moved. It is a group of keys: it belongs
-to the thread or task that began it, and to tasks started in it. Other threads do not take part, and may
-have transactions at the same time; one in another is a part of it. A file belongs to the transaction in
-which it was opened, and is closed before that ends.
+end, or undoes them: files that were opened in it, removed or moved. It is a group of keys: it
+belongs to the thread or task that began it, and to tasks started in it. Other threads do not take
+part, and may have transactions at the same time; one in another is a part of it. A file belongs to
+the transaction in which it was opened, and is closed before that ends.
 """
 
 from __future__ import annotations
@@ -218,8 +218,8 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         maxdepth: int | None = None,
         **_options: Any,
     ) -> None:
-        """Moves files and directories, as one step: a list to the paths of a list, or into a directory.
-        What is there already stays, and what lies deeper than `maxdepth`.
+        """Moves files and directories, as one step: a list to the paths of a list, or into a
+        directory. A file that moves onto itself stays, and what lies deeper than `maxdepth`.
         """
         pairs, move = self._pairs(path1, path2), _Move()
         with self._keys.group():
