@@ -4,9 +4,13 @@ users and of makers that live stay.
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import indelible
 import pytest
@@ -115,3 +119,36 @@ def test_long_names_are_made_too(pool: indelible.Pool) -> None:
     name = "ü" * 255
     pool.transactional(name, (10,), "f8").close()
     assert list(pool) == [name]
+
+
+def test_an_interrupted_maker_holds_no_lock(pool: indelible.Pool) -> None:
+    module = sys.modules["indelible._unfinished"].__file__
+    pool.array("t", (10,), "f8")
+    for at in itertools.count():
+        seen = 0
+
+        def interrupt(frame: Any, event: str, _of: Any, at: int = at) -> Any:
+            nonlocal seen
+            if frame.f_code.co_filename != module:
+                return None
+            if event == "line":
+                seen += 1
+                if seen == at + 1:
+                    raise KeyboardInterrupt
+            return interrupt
+
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            pool.array("t", (10,), "f8", "w+")
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        with open(pool.path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        pool.array("t", (10,), "f8", "w+")
+        assert left(pool) == [], f"line {at}"
+        if seen <= at:
+            assert at > 10
+            break

@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import hashlib
 import itertools
-import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -68,13 +67,13 @@ def _clean(pool: Pool, name: str, key: bytes | None, fd: int | None) -> None:
 def _lock(pool: Pool) -> Generator[int | None]:
     """A descriptor to lock; None where the file cannot be opened: then nothing is removed."""
     try:
-        fd = os.open(pool.path, os.O_RDONLY | os.O_CLOEXEC)
+        file = open(pool.path, "rb", buffering=0)
     except OSError:
         yield None
         return
-    try:
-        yield fd
-    finally:
-        # A child process may have a copy of the descriptor.
-        fcntl.flock(fd, fcntl.LOCK_UN)
-        os.close(fd)
+    with file:
+        try:
+            yield file.fileno()
+        finally:
+            # A child process may have a copy of the descriptor.
+            fcntl.flock(file, fcntl.LOCK_UN)
