@@ -269,3 +269,46 @@ def test_objects_in_columns_are_kept_exactly_or_refused(pool: indelible.Pool, it
     else:
         got = pool["df"]["o"][0]
         assert type(got) is type(item) and repr(got) == repr(item)
+
+
+@pytest.mark.skipif(pandas is None, reason="no pandas")
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1, 2],
+        [np.int64(1), 2],
+        [np.float32(1), np.float32(2)],
+        [dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)],
+        [True, 2],
+        [("a", 1), ("b", 2)],
+        ["a", np.str_("b")],
+        [b"a", b"b"],
+        [decimal.Decimal("1.0"), decimal.Decimal("2.00")],
+    ],
+    ids=repr,
+)
+def test_objects_that_label_are_kept_exactly_or_refused(pool: indelible.Pool, labels: Any) -> None:
+    items = np.empty(2, dtype=object)
+    items[:] = labels
+    index = pandas.Index(items, dtype=object)
+    named = pandas.Index([1, 2], name=items[1])
+    for number, frame in enumerate(
+        [
+            pandas.DataFrame({"a": [1, 2]}, index=index),
+            pandas.DataFrame([[1, 2]], columns=index),
+            pandas.DataFrame({"a": [1, 2]}, index=named),
+            pandas.DataFrame([["x", "y"]], columns=named),
+        ]
+    ):
+        name = f"frame {number}"
+        try:
+            pool[name] = frame
+        except TypeError as error:
+            assert "cannot be kept" in str(error)
+            assert name not in pool
+        else:
+            back = pool.frame(name)
+            for one, other in ((frame.index, back.index), (frame.columns, back.columns)):
+                held = [*one, *one.names]
+                assert repr(held) == repr([*other, *other.names])
+                assert list(map(type, held)) == list(map(type, [*other, *other.names]))

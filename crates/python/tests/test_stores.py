@@ -287,15 +287,22 @@ def test_a_store_that_is_closed_in_a_group_takes_nothing_from_it(pool: indelible
     assert not own.closed and durable(pool, "z") == {"before": b"1", "after": b"2"}
 
 
-def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.Pool) -> None:
+def write_both(fs: Any, at: int) -> None:
+    with fs.transaction, fs.open(f"/a{at}", "wb") as file:
+        file.write(b"1")
+        fs.pipe_file(f"/b{at}", b"2")
+
+
+@pytest.mark.parametrize("write", [lambda fs, at: fs.pipe({f"/a{at}": b"1", f"/b{at}": b"2"}), write_both])
+def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.Pool, write: Any) -> None:
     fs = files.PoolFileSystem(pool, "f")
-    module = sys.modules["indelible._keys"].__file__
+    modules = {sys.modules[f"indelible.{name}"].__file__ for name in ("_keys", "fsspec")}
     for at in itertools.count():
         seen = 0
 
         def interrupt(frame: Any, event: str, _of: Any, at: int = at) -> Any:
             nonlocal seen
-            if frame.f_code.co_filename != module:
+            if frame.f_code.co_filename not in modules:
                 return None
             if event == "line":
                 seen += 1
@@ -306,7 +313,7 @@ def test_interrupted_at_any_line_a_group_is_whole_or_not_there(pool: indelible.P
         before = sys.gettrace()
         sys.settrace(interrupt)
         try:
-            fs.pipe({f"/a{at}": b"1", f"/b{at}": b"2"})
+            write(fs, at)
         except KeyboardInterrupt:
             pass
         finally:
@@ -421,3 +428,282 @@ def test_an_exception_writes_nothing_of_a_text(pool: indelible.Pool) -> None:
     del left
     gc.collect()
     assert fs.cat_file("/a") == "gr\u00fcn".encode() and fs.open("/a", "rt", encoding="utf-8").read() == "gr\u00fcn"
+
+
+def contents(fs: Any) -> dict[str, bytes]:
+    return {path: fs.cat_file(path) for path in fs.find("/")}
+
+
+def test_a_transaction_is_that_of_its_thread(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    opened = []
+    with pytest.raises(ValueError, match="^no$"), fs.transaction:
+        fs.pipe_file("/own", b"1")
+
+        def others() -> None:
+            with fs.open("/others", "wb") as file:
+                file.write(b"2")
+            opened.append(fs.open("/later", "wb"))
+            opened[0].write(b"3")
+
+        in_thread(others)
+        assert durable(pool, "f") == {"/others": b"2"}
+        raise ValueError("no")
+    opened[0].close()
+    assert contents(fs) == durable(pool, "f") == {"/others": b"2", "/later": b"3"}
+
+
+def test_a_failed_transaction_undoes_each_change(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe({"/a": b"1", "/b": b"2", "/c": b"3", "/d/e": b"4"})
+    before = durable(pool, "f")
+    with pytest.raises(ValueError, match="^no$"), fs.transaction:
+        fs.rm("/a")
+        fs.rm("/d", recursive=True)
+        fs.mv("/b", "/moved")
+        fs.cp_file("/c", "/copy")
+        fs.pipe({"/c": b"5", "/new": b"6"})
+        fs.mkdir("/empty")
+        with fs.open("/written", "w") as file:
+            file.write("7")
+        assert contents(fs) == {
+            "/c": b"5", "/copy": b"3", "/moved": b"2", "/new": b"6", "/written": b"7",
+        }  # fmt: skip
+        assert durable(pool, "f") == before
+        raise ValueError("no")
+    assert durable(pool, "f") == before == contents(fs) and not fs.exists("/empty")
+
+
+def test_transactions_at_the_same_time_lose_nothing(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    for fails in (False, True):
+
+        def other(fails: bool = fails) -> None:
+            with fs.transaction:
+                with fs.open(f"/other {fails}", "wb") as file:
+                    file.write(b"1")
+
+        try:
+            with fs.transaction:
+                with fs.open(f"/one {fails}", "wb") as file:
+                    file.write(b"2")
+                in_thread(other)
+                with fs.open(f"/two {fails}", "wb") as file:
+                    file.write(b"3")
+                if fails:
+                    raise ValueError
+        except ValueError:
+            assert fails
+    expected = {"/one False": b"2", "/two False": b"3", "/other False": b"1", "/other True": b"1"}
+    assert durable(pool, "f") == expected
+
+
+def test_a_transaction_in_another_is_a_part_of_it(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with fs.transaction:
+        fs.pipe_file("/a", b"1")
+        with fs.transaction:
+            fs.pipe_file("/b", b"2")
+        with pytest.raises(ValueError, match="^no$"), fs.transaction:
+            fs.pipe_file("/a", b"3")
+            fs.pipe_file("/c", b"4")
+            raise ValueError("no")
+        assert contents(fs) == {"/a": b"1", "/b": b"2"} and durable(pool, "f") == {}
+    assert durable(pool, "f") == {"/a": b"1", "/b": b"2"}
+    one = fs.transaction
+    with one:
+        with pytest.raises(RuntimeError, match="has begun already"), one:
+            pass
+    with pytest.raises(RuntimeError, match="has ended"):
+        one.complete()
+
+
+def test_a_transaction_without_a_block_is_ended_where_it_began(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with pytest.raises(RuntimeError, match="no transaction was started"):
+        fs.end_transaction()
+    fs.start_transaction()
+    fs.pipe_file("/a", b"1")
+
+    def end() -> None:
+        with pytest.raises(RuntimeError, match="no transaction was started"):
+            fs.end_transaction()
+
+    in_thread(end)
+    assert durable(pool, "f") == {}
+    fs.end_transaction()
+    assert durable(pool, "f") == {"/a": b"1"}
+    fs.pipe_file("/b", b"2")
+    assert durable(pool, "f") == {"/a": b"1", "/b": b"2"}
+    fs.start_transaction().complete(commit=False)
+
+
+def test_a_file_belongs_to_the_transaction_it_was_opened_in(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    before = fs.open("/before", "wb")
+    before.write(b"1")
+    with pytest.raises(ValueError, match="^no$"), fs.transaction:
+        before.close()
+        within = fs.open("/within", "wb")
+        raise ValueError("no")
+    with pytest.raises(ValueError, match="'/within'.*has ended"):
+        within.close()
+    with fs.transaction:
+        outer = fs.open("/outer", "wb")
+        thread = fs.open("/thread", "wb")
+        in_thread(thread.close)
+        with pytest.raises(ValueError, match="^no$"), fs.transaction:
+            outer.close()
+            raise ValueError("no")
+        assert durable(pool, "f") == {"/before": b"1"}
+    assert durable(pool, "f").keys() == {"/before", "/outer", "/thread"}
+
+
+def test_files_that_are_committed_by_hand(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with fs.transaction:
+        for name in ("left", "gone", "committed"):
+            with fs.open(f"/{name}", "wb", autocommit=False) as file:
+                file.write(b"1")
+            assert not fs.exists(f"/{name}")
+            if name == "gone":
+                file.discard()
+        file.commit()
+        assert contents(fs) == {"/committed": b"1"} and durable(pool, "f") == {}
+    assert durable(pool, "f").keys() == {"/committed", "/left"}
+    alone = fs.open("/alone", "wb", autocommit=False)
+    alone.close()
+    assert not fs.exists("/alone")
+    alone.commit()
+    assert fs.exists("/alone")
+
+
+@pytest.mark.parametrize(
+    ("mode", "compression"),
+    [("r+b", None), *itertools.product(["wb", "w", "ab", "xb"], [None, "gzip"])],
+)
+def test_an_exception_writes_nothing_of_what_fsspec_opens(
+    pool: indelible.Pool, mode: str, compression: str | None
+) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe_file("/beside" if "x" in mode else "/a", b"old")
+    before = durable(pool, "f")
+    content: Any = b"half" if "b" in mode else "half"
+    opened = fsspec.open("indelible:///a", mode, compression=compression, pool=pool, name="f")
+    with pytest.raises(ValueError, match="^no$"), opened as file:
+        file.write(content)
+        raise ValueError("no")
+    assert durable(pool, "f") == before
+    with pytest.raises(ValueError, match="^no$"):
+        with fsspec.open_files(["indelible:///b", "indelible:///c"], "wb", pool=pool, name="f") as many:
+            many[0].write(b"half")
+            raise ValueError("no")
+    assert durable(pool, "f") == before
+    try:
+        raise KeyError
+    except KeyError:
+        with opened as file:
+            file.write(content)
+    assert durable(pool, "f") != before
+
+
+def test_a_file_of_fsspec_is_written_when_an_exception_was_handled(pool: indelible.Pool) -> None:
+    opened = fsspec.open("indelible:///a", "w", pool=pool, name="f")
+    file = opened.open()
+    try:
+        raise KeyError
+    except KeyError:
+        file.write("handled")
+        opened.close()
+    assert durable(pool, "f") == {"/a": b"handled"}
+
+
+def test_one_of_two_handles_makes_a_new_file(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    one, other = fs.open("/a", "xb"), fs.open("/a", "x+b")
+    one.write(b"1")
+    other.write(b"2")
+    other.close()
+    with pytest.raises(FileExistsError):
+        one.close()
+    assert durable(pool, "f") == {"/a": b"2"}
+    with pytest.raises(FileExistsError):
+        fs.pipe_file("/a", b"3", mode="create")
+    with pytest.raises(FileExistsError, match="another writer"), fs.transaction:
+        fs.pipe_file("/beside", b"4")
+        with fs.open("/b", "xb") as file:
+            file.write(b"5")
+        with pytest.raises(FileExistsError):
+            fs.open("/b", "xb")
+        in_thread(lambda: fs.pipe_file("/b", b"6"))
+        assert fs.cat_file("/b") == b"5" and fs.find("/") == ["/a", "/b", "/beside"]
+    assert durable(pool, "f") == {"/a": b"2", "/b": b"6"}
+    below, above = fs.open("/c/d", "wb"), fs.open("/c", "wb")
+    below.close()
+    with pytest.raises(IsADirectoryError):
+        above.close()
+    with fs.transaction:
+        fs.rm("/a")
+        with fs.open("/a", "xb") as file:
+            file.write(b"7")
+    assert durable(pool, "f") == {"/a": b"7", "/b": b"6", "/c/d": b""}
+
+
+def test_lists_of_paths_move_as_one_step(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe({"/a": b"1", "/b": b"2", "/d/e": b"3", "/d/a": b"4"})
+    before = contents(fs)
+    refused: list[tuple[Any, Any, type[Exception]]] = [
+        (["/a", "/b"], ["/x"], ValueError),
+        (["/a", "/d/a"], "/x", FileExistsError),
+        (["/a", "/b"], ["/b", "/c"], ValueError),
+        (["/a", "/none"], "/x", FileNotFoundError),
+        (["/a", "/d"], ["/x", "/d/below"], OSError),
+        ("/d/*", ["/x"], ValueError),
+    ]
+    for one, other, error in refused:
+        with pytest.raises(error):
+            fs.mv(one, other)
+        assert contents(fs) == before, (one, other)
+    fs.mv(["/a", "/b"], ["/x", "/b"])
+    assert contents(fs) == {"/b": b"2", "/d/a": b"4", "/d/e": b"3", "/x": b"1"}
+    fs.mv(["/b", "/x"], ["/y", "/b"])
+    assert contents(fs) == {"/b": b"1", "/d/a": b"4", "/d/e": b"3", "/y": b"2"}
+    fs.mv(["/b", "/d"], "/into")
+    assert contents(fs) == {"/into/b": b"1", "/into/d/a": b"4", "/into/d/e": b"3", "/y": b"2"}
+    fs.mv("/into/d/*", ["/a", "/e"])
+    assert contents(fs) == {"/a": b"4", "/e": b"3", "/into/b": b"1", "/y": b"2"}
+
+
+def test_what_is_deeper_than_asked_for_stays(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    fs.pipe({"/d/a": b"1", "/d/e/b": b"22", "/d/e/g/c": b"333"})
+    fs.mkdir("/d/empty")
+    assert fs.find("/d", maxdepth=1) == ["/d/a"] and fs.find("/d", maxdepth=2) == ["/d/a", "/d/e/b"]
+    assert fs.find("/d", maxdepth=1, withdirs=True) == ["/d", "/d/a", "/d/e", "/d/empty"]
+    assert list(fs.walk("/d", maxdepth=1)) == [("/d", ["e", "empty"], ["a"])]
+    assert fs.du("/d", maxdepth=2) == 3 and fs.du("/d") == 6
+    for each in (lambda: fs.find("/d", maxdepth=0), lambda: list(fs.walk("/d", maxdepth=0))):
+        with pytest.raises(ValueError, match="maxdepth"):
+            each()
+    fs.mv("/d", "/n", recursive=True, maxdepth=1)
+    assert fs.find("/") == ["/d/e/b", "/d/e/g/c", "/n/a"] and fs.isdir("/d/empty")
+    fs.mv("/d/*", "/n/")
+    assert fs.find("/") == ["/d/e/b", "/d/e/g/c", "/n/a"] and fs.isdir("/d/empty")
+    fs.rm("/d", recursive=True, maxdepth=2)
+    assert fs.find("/") == ["/d/e/g/c", "/n/a"]
+
+
+def test_slashes_that_follow_each_other_are_one(pool: indelible.Pool) -> None:
+    fs = files.PoolFileSystem(pool, "f")
+    with fs.open("/q//b", "wb") as file:
+        file.write(b"1")
+    fs.pipe_file("indelible:////q///c//", b"2")
+    fs.mkdir("q//d")
+    assert fs.ls("/q", detail=False) == ["/q/b", "/q/c", "/q/d"] == fs.ls("//q//", detail=False)
+    assert fs.cat_file("/q/b") == fs.cat_file("//q//b") == b"1" and fs.find("//q") == ["/q/b", "/q/c"]
+    assert fs.glob("/q//*") == ["/q/b", "/q/c", "/q/d"] and fs.info("/q//c")["name"] == "/q/c"
+    fs.mv("/q//b", "/q//e")
+    fs.cp_file("/q//e", "//f")
+    fs.rm(["/q//c", "/q//d"])
+    assert durable(pool, "f") == {"/q/": b"", "/q/e": b"1", "/f": b"1"}

@@ -157,10 +157,26 @@ def _expect_same(pandas: Any, one: Any, other: Any) -> None:
         one, other, check_index_type=True, check_column_type=True, check_exact=True, check_freq=True,
     )  # fmt: skip
     for number, dtype in enumerate(one.dtypes):
-        if dtype == object:
+        if _has_objects(dtype):
             items = zip(one.iloc[:, number], other.iloc[:, number], strict=True)
             if not all(_is_same(*pair) for pair in items):
                 raise TypeError(f"column {one.columns[number]!r} has other objects then")
+    for what, labels, back in (
+        ("the index", one.index, other.index),
+        ("the columns' labels", one.columns, other.columns),
+    ):
+        if not _is_same(list(labels.names), list(back.names)):
+            raise TypeError(f"{what} would have other names: {list(back.names)}")
+        for number in range(labels.nlevels):
+            level, again = labels.get_level_values(number), back.get_level_values(number)
+            if _has_objects(level.dtype) and not _is_same(list(level), list(again)):
+                raise TypeError(f"{what} would have other objects")
+
+
+def _has_objects(dtype: Any) -> bool:
+    """Whether it is the type of objects, or of categories that are objects."""
+    categories = getattr(dtype, "categories", None)
+    return bool(dtype == object or (categories is not None and categories.dtype == object))
 
 
 def _is_same(one: Any, other: Any) -> bool:

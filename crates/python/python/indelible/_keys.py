@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import errno
 import os
 import threading
 import weakref
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _Value = bytes | None
 _Later = Callable[[_Value], _Value]
-# The new value of a key, None to remove the key, or functions that compute it from the present value.
+# The new value of a key, None to remove it, or functions that compute it from the present value.
 _Change = _Value | tuple[_Later, ...]
 
 
@@ -38,6 +39,8 @@ class _Group:
         self.keys, self.outer = keys, outer
         self.changes: dict[str, _Change] = {}
         self.ended = False
+        # Run at the block's end, as the last part of it.
+        self.at_end: list[Callable[[], None]] = []
         self.block: Callable[[], Generator[None] | None] = lambda: None
 
     def is_open(self) -> bool:
@@ -47,7 +50,23 @@ class _Group:
 
     def take(self, changes: Mapping[str, _Change]) -> None:
         known = self.changes
-        known.update({key: _after(known.get(key, ()), each) for key, each in changes.items()})
+        known.update(
+            {key: _after(known.get(key, ()), each, True) for key, each in changes.items()}
+        )
+
+
+class _New:
+    """Sets a key that must not exist when the change is stored."""
+
+    def __init__(self, key: str, value: bytes) -> None:
+        self.key, self.value = key, value
+
+    def __call__(self, _now: _Value) -> bytes:
+        return self.value
+
+    def check(self, now: _Value) -> None:
+        if now is not None:
+            raise FileExistsError(errno.EEXIST, "it was made by another writer", self.key)
 
 
 _innermost: contextvars.ContextVar[_Group | None] = contextvars.ContextVar("group", default=None)
@@ -69,12 +88,12 @@ class Keys:
         with self._lock:
             later: tuple[_Later, ...] = ()
             for group in self._groups():
-                change = _after(group.changes.get(key, ()), later)
+                change = _after(group.changes.get(key, ()), later, False)
                 if not isinstance(change, tuple):
                     return change
                 later = change
             found = self._reading()
-            return _value(later, None if found is None else found.get(key))
+            return _value(later, None if found is None else found.get(key), False)
 
     def names(self) -> list[str]:
         """All keys."""
@@ -106,6 +125,29 @@ class Keys:
         """Appends to the bytes of a key, whatever these are by then."""
         self._take({key: (lambda now: (now or b"") + more,)})
 
+    def create(self, key: str, value: bytes) -> None:
+        """Sets a key that does not exist. FileExistsError: it does, also when the group ends."""
+        with self._lock:
+            new = _New(key, value)
+            new.check(self.get(key))
+            self._take({key: (new,)})
+
+    def current(self) -> _Group | None:
+        """The group that takes changes here."""
+        return next(self._groups(), None)
+
+    def within(self, group: _Group | None, what: str, body: Callable[[], None]) -> None:
+        """Runs the body, which writes `what`, as if it were where `current` returned the group; no
+        other thread's change comes between its steps. ValueError: the group has ended.
+        """
+        with self._lock:
+            if group is not None and not group.is_open():
+                raise ValueError(
+                    f"cannot write {what}: the transaction or group in which it was opened has"
+                    " ended (close it before that ends)"
+                )
+            contextvars.copy_context().run(_run_in, group, body)
+
     def group(self) -> contextlib.AbstractContextManager[None]:
         """Changes within become durable at its end, as one step; on an exception none of them
         happens. The changes are those of the block and of tasks started in its context, as asyncio
@@ -128,6 +170,8 @@ class Keys:
         try:
             _innermost.set(group)
             yield
+            for each in group.at_end:
+                each()
         finally:
             if _innermost.get() is group:
                 _innermost.set(group.outer)
@@ -161,7 +205,7 @@ class Keys:
     def _store(self, changes: Mapping[str, _Change]) -> None:
         into = self._writing()
         new = {
-            key: _value(change, into.get(key)) if isinstance(change, tuple) else change
+            key: _value(change, into.get(key), True) if isinstance(change, tuple) else change
             for key, change in changes.items()
         }
         try:
@@ -202,17 +246,25 @@ class Keys:
         return self._whole(self._own)
 
 
-def _value(change: tuple[_Later, ...], now: _Value) -> _Value:
+def _run_in(group: _Group | None, body: Callable[[], None]) -> None:
+    _innermost.set(group)
+    body()
+
+
+def _value(change: tuple[_Later, ...], now: _Value, checked: bool) -> _Value:
+    """The value after the change; `checked`: unless it is of a new key that exists."""
     for each in change:
+        if checked and isinstance(each, _New):
+            each.check(now)
         now = each(now)
     return now
 
 
-def _after(first: _Change, second: _Change) -> _Change:
+def _after(first: _Change, second: _Change, checked: bool) -> _Change:
     """The first change, and then the second one."""
     if not isinstance(second, tuple):
         return second
-    return first + second if isinstance(first, tuple) else _value(second, first)
+    return first + second if isinstance(first, tuple) else _value(second, first, checked)
 
 
 _all: weakref.WeakValueDictionary[tuple[bytes, str], Keys] = weakref.WeakValueDictionary()

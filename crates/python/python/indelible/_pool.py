@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from . import _array, _holders, _registry
+from . import _array, _holders, _registry, _unfinished
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
@@ -200,6 +200,7 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
             _registry.expect_no_transaction(self, name)
+            _unfinished.clean(self, name, key)
             is_new = mode == "w+" or self._is_missing(name, volatile)
             if is_new:
                 wanted = _array.wanted_layout(name, shape, dtype, order)
@@ -291,6 +292,7 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
                     lambda: Dict(self, name, "lock", key, seal),
                 )
             _registry.expect_no_transaction(self, name)
+            _unfinished.clean(self, name, key)
             if mode == "w+" or self._is_missing(name, volatile):
                 self._make(name, max(size, _LEAST), mode == "w+", key=key, reach=reach, volatile=volatile, seal=seal)
             found = Dict(self, name, "r+", key, seal)
@@ -420,22 +422,22 @@ class Pool(FramedPool, Listed, Mapping[str, Any]):
         if not anew or name not in self:
             create(name)
             return
-        made = self._unused(name)
-        try:
-            create(made)
-        except (NoRoom, NoSpace):
-            # There may be room when the old one is gone.
-            if size > self.stat(name).size:
+        with _unfinished.making(self, name, key) as made:
+            try:
+                create(made)
+            except (NoRoom, NoSpace):
+                # There may be room when the old one is gone.
+                if size > self.stat(name).size:
+                    raise
+                self.remove(name, key=key)
+                create(name)
+                return
+            try:
+                self.remove(name, key=key)
+            except BaseException:
+                self.remove(made, key=key)
                 raise
-            self.remove(name, key=key)
-            create(name)
-            return
-        try:
-            self.remove(name, key=key)
-        except BaseException:
-            self.remove(made, key=key)
-            raise
-        self.rename(made, name, key=key, seal=seal)
+            self.rename(made, name, key=key, seal=seal)
 
     def _open_array(
         self,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 import os
 from typing import TYPE_CHECKING, Literal
 
-from . import _array, _holders, _registry
+from . import _array, _holders, _registry, _unfinished
 from ._errors import Held
 from ._indelible import _create_transactional, _scrub, _set_durability, _set_epochs, _set_readable_outside
 from ._layout import Layout, Order, Shape
@@ -58,6 +57,7 @@ class TransactionalPool(SnapshotPool):
             )
 
         def attach() -> TxArray:
+            _unfinished.clean(self, name, key)
             if name not in self:
                 wanted = _array.wanted_layout(name, shape, dtype, order)
                 self._make_transactional(name, wanted, durability, ecc, key)
@@ -81,23 +81,18 @@ class TransactionalPool(SnapshotPool):
             )
         return self._in_block(found)
 
-    def _unused(self, name: str) -> str:
-        """A name for an object that is being made: what has it already may be somebody's."""
-        names = (f"{name}~new{number or ''}" for number in itertools.count())
-        return next(made for made in names if made not in self)
-
     def _make_transactional(
         self, name: str, wanted: Layout, durability: str, ecc: bool, key: bytes | None
     ) -> None:
         """Makes the array under another name, and renames it when it is complete: a crash leaves the array or none."""
-        made = self._unused(name)
-        _create_transactional(self, made, _array.size_for(wanted), key, durability, ecc)
-        try:
-            write_header(self, made, key, wanted)
-            self.rename(made, name, key=key)
-        except BaseException:
-            self.remove(made, key=key)
-            raise
+        with _unfinished.making(self, name, key) as made:
+            _create_transactional(self, made, _array.size_for(wanted), key, durability, ecc)
+            try:
+                write_header(self, made, key, wanted)
+                self.rename(made, name, key=key)
+            except BaseException:
+                self.remove(made, key=key)
+                raise
 
     def set_durability(
         self, name: str, durability: Literal["psync", "transactional", "on-demand"], *, key: bytes | None = None

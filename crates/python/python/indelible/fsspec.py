@@ -1,9 +1,14 @@
 """A file system of fsspec in a pool: `PoolFileSystem(pool, "files")`, or by the protocol
 `indelible` with the options `pool`, a path or a pool, and `name`.
 
-Each file is a key of a dict. It is there as a whole when it was closed, durably; in a transaction
-(`with fs.transaction:`) all files are, by one psync. Files that `fsspec.open` opens are
-written when they are closed, also by an exception.
+Each file is a key of a dict. It is there as a whole when it was closed, durably; an exception in
+its block writes nothing.
+
+A transaction (`with fs.transaction:`) makes all changes of its block durable by one psync at its
+end, or undoes them: files that were opened in it, removed or moved. It is a group of keys: it
+belongs to the thread or task that began it, and to tasks started in it. Other threads do not take
+part, and may have transactions at the same time; one in another is a part of it. A file belongs to
+the transaction in which it was opened, and is closed before that ends.
 """
 
 from __future__ import annotations
@@ -11,24 +16,70 @@ from __future__ import annotations
 import contextvars
 import errno
 import importlib
-import io
 from typing import Any
 
+from ._file import Compressed, PoolFile, Text
 from ._keys import keys
 from ._open import open as open_pool
 
 _fsspec: Any = importlib.import_module("fsspec")
-_compression: Any = importlib.import_module("fsspec.compression")
 _core: Any = importlib.import_module("fsspec.core")
 _transaction: Any = importlib.import_module("fsspec.transaction")
 
 
 class _Transaction(_transaction.Transaction):  # type: ignore[misc]
-    """Files of a transaction: durable together."""
+    """A group of keys."""
+
+    def __init__(self, fs: PoolFileSystem) -> None:
+        super().__init__(fs)
+        self._block: Any = None
+        self.group: Any = None
+
+    def start(self) -> None:
+        if self._block is not None:
+            raise RuntimeError("the transaction has begun already (get another by fs.transaction)")
+        block = self.fs._keys.group()
+        try:
+            block.__enter__()
+            self.group = self.fs._keys.current()
+            self._block = block
+        except BaseException:
+            block.gen.close()
+            raise
 
     def complete(self, commit: bool = True) -> None:
-        with self.fs._keys.group():
-            super().complete(commit)
+        """Ends the transaction: makes its changes durable, or undoes them."""
+        if self._block is None:
+            raise RuntimeError("the transaction has not begun, or has ended")
+        try:
+            if commit:
+                self._block.__exit__(None, None, None)
+        finally:
+            self._block.gen.close()
+            self._block = None
+
+    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
+        self.complete(exception is None)
+
+
+class _Move:
+    """The paths that a move has read and written."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+
+    def note(self, path1: str, path2: str, directory: bool) -> None:
+        if path1 != path2 and path1 in self.written:
+            raise ValueError(f"cannot move {path1!r}: the same move writes it (move it before)")
+        if path2 in self.written and not directory:
+            raise FileExistsError(errno.EEXIST, "two files would move to one path", path2)
+        self.read.add(path1)
+        self.written.add(path2)
+
+
+# The move that is going on.
+_move: contextvars.ContextVar[_Move | None] = contextvars.ContextVar("move", default=None)
 
 
 class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
@@ -46,13 +97,37 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         self.pool = pool if hasattr(pool, "dict") else open_pool(pool)
         self.name = name
         self._keys = keys(self.pool, name)
+        self._begun: list[_Transaction] = []
+
+    @property
+    def transaction(self) -> _Transaction:
+        """A transaction that has not begun: a context manager."""
+        return _Transaction(self)
+
+    def start_transaction(self) -> _Transaction:
+        """Begins a transaction of this thread or task, which `end_transaction` ends."""
+        made = self.transaction
+        made.start()
+        self._begun.append(made)
+        return made
+
+    def end_transaction(self) -> None:
+        """Makes the changes of the transaction durable that was started here last."""
+        current = self._keys.current()
+        for made in self._begun:
+            if made.group is current and current is not None:
+                self._begun.remove(made)
+                made.complete()
+                return
+        raise RuntimeError("no transaction was started in this thread or task, or in its block")
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
-        path = str(path).removeprefix("indelible://").strip("/")
-        return "/" + path if path else ""
+        parts = str(path).removeprefix("indelible://").split("/")
+        # Slashes that follow each other are one.
+        return "".join("/" + part for part in parts if part)
 
     def info(self, path: str, **_options: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
@@ -66,13 +141,17 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
     def ls(self, path: str, detail: bool = True, **_options: Any) -> list[Any]:
         path = self._strip_protocol(path)
         about = self.info(path)
-        found = [about]
-        if about["type"] == "directory":
-            below = path + "/"
-            inside = (key[len(below) :] for key in self._keys.names() if key.startswith(below))
-            names = {part.split("/")[0]: None for part in inside if part}
-            found = [self.info(below + name) for name in names]
-        return found if detail else sorted(each["name"] for each in found)
+        if about["type"] != "directory":
+            return [about] if detail else [path]
+        below = path + "/"
+        inside = (key[len(below) :] for key in self._keys.names() if key.startswith(below))
+        found: dict[str, dict[str, Any]] = {}
+        for name, slash, _ in (each.partition("/") for each in inside):
+            if slash and name:
+                found[name] = {"name": below + name, "size": 0, "type": "directory"}
+            elif name and (value := self._keys.get(below + name)) is not None:
+                found[name] = {"name": below + name, "size": len(value), "type": "file"}
+        return list(found.values()) if detail else sorted(each["name"] for each in found.values())
 
     def mkdir(self, path: str, create_parents: bool = True, **_options: Any) -> None:
         path = self._strip_protocol(path)
@@ -101,7 +180,7 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._keys.change({}, [path + "/"])
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Removes files and directories, as one step."""
+        """Removes files and directories, as one step; `maxdepth` leaves what is deeper."""
         found = self.expand_path(self._strip_protocol(path), recursive=recursive, maxdepth=maxdepth)
         there = {each for each in found if self.exists(each)}
         for each in found:
@@ -111,7 +190,7 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
             for each in reversed(found):
                 if self.isfile(each):
                     self._rm(each)
-                elif self.exists(each):
+                elif self.exists(each) and not (maxdepth is not None and self.ls(each)):
                     self.rmdir(each)
 
     def _rm(self, path: str) -> None:
@@ -122,36 +201,66 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def cp_file(self, path1: str, path2: str, **_options: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
-        written = _written.get()
-        if written is not None:
-            written.add(path2)
-        if self.isdir(path1):
+        move, directory = _move.get(), self.isdir(path1)
+        if move is not None:
+            move.note(path1, path2, directory)
+        if directory:
             self.makedirs(path2, exist_ok=True)
         elif path1 != path2:
             self._expect_place(path2, False)
             self._keys.change({path2: self.cat_file(path1)})
 
-    def mv(self, path1: str, path2: str, **options: Any) -> None:
-        """Moves files and directories, as one step. What is there already stays."""
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **_options: Any,
+    ) -> None:
+        """Moves files and directories, as one step: a list to the paths of a list, or into a
+        directory. A file that moves onto itself stays, and what lies deeper than `maxdepth`.
+        """
+        pairs, move = self._pairs(path1, path2), _Move()
+        with self._keys.group():
+            token = _move.set(move)
+            try:
+                for one, other in pairs:
+                    self._copy_all(one, other, recursive, maxdepth)
+            finally:
+                _move.reset(token)
+            for each in sorted(move.read, reverse=True):
+                if self.isfile(each) and each not in move.written:
+                    self._rm(each)
+                elif self.isdir(each) and not self.ls(each):
+                    self.rmdir(each)
+
+    def _pairs(self, path1: Any, path2: Any) -> list[tuple[Any, Any]]:
+        """Sources and destinations of a move."""
+        if isinstance(path2, list):
+            olds = path1 if isinstance(path1, list) else self.expand_path(path1)
+            if len(olds) != len(path2):
+                raise ValueError(f"cannot move {len(olds)} paths to {len(path2)}")
+            return list(zip(olds, path2, strict=True))
+        if isinstance(path1, list):
+            return [(each, self._strip_protocol(path2) + "/") for each in path1]
+        return [(path1, path2)]
+
+    def _copy_all(self, path1: Any, path2: Any, recursive: bool, maxdepth: int | None) -> None:
         old, new = self._strip_protocol(path1), self._strip_protocol(path2)
         if old == new:
             return
         if self.isdir(old):
             if (new + "/").startswith(old + "/"):
                 raise OSError(errno.EINVAL, "a directory cannot move into itself", old, None, new)
-            options["recursive"] = True
-        with self._keys.group():
-            written: set[str] = set()
-            token = _written.set(written)
-            try:
-                self.copy(path1, path2, on_error="raise", **options)
-            finally:
-                _written.reset(token)
-            for each in reversed(self.expand_path(old, **options)):
-                if self.isfile(each) and each not in written:
-                    self._rm(each)
-                elif self.isdir(each) and not any(kept.startswith(each + "/") for kept in written):
-                    self.rmdir(each)
+            recursive = True
+            if maxdepth is not None:
+                # Of fsspec, a single file would become the directory.
+                if not str(path1).endswith("/") and (str(path2).endswith("/") or self.isdir(new)):
+                    new += "/" + old.rpartition("/")[2]
+                path1 = self.find(old, maxdepth)
+                path2 = [new + each.removeprefix(old) for each in path1]
+        self.copy(path1, path2, recursive=recursive, maxdepth=maxdepth, on_error="raise")
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_options: Any
@@ -169,8 +278,7 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_options: Any) -> None:
         path = self._strip_protocol(path)
-        self._expect_place(path, mode == "create")
-        self._keys.change({path: bytes(value)})
+        self._write(path, bytes(value), mode == "create")
 
     def open(
         self,
@@ -191,8 +299,8 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         file = super().open(path, binary, block_size, cache_options, **options)
         compression = _core.get_compression(path, compression)
         if compression is not None:
-            file = _Compressed(file, compression)
-        return file if "b" in mode else _Text(file, **of_text)
+            file = Compressed(file, compression)
+        return file if "b" in mode else Text(file, **of_text)
 
     def _open(
         self, path: str, mode: str = "rb", autocommit: bool = True, **_options: Any
@@ -206,11 +314,14 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         kept = b""
         if "r" in mode or ("a" in mode and self.isfile(path)):
             kept = self.cat_file(path)
-        file = PoolFile(self, path, mode, kept, autocommit)
-        if not autocommit and "r" in mode:
-            # Those of other modes `open` gives to the transaction.
-            self.transaction.files.append(file)
-        return file
+        return PoolFile(self, path, mode, kept, autocommit)
+
+    def _write(self, path: str, content: bytes, new: bool) -> None:
+        self._expect_place(path, new)
+        if new:
+            self._keys.create(path, content)
+        else:
+            self._keys.change({path: content})
 
     def _expect_place(self, path: str, new: bool) -> None:
         if new and self.exists(path):
@@ -224,126 +335,6 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _parents(self, path: str) -> list[str]:
         parts = path.split("/")
         return ["/".join(parts[:count]) for count in range(2, len(parts))]
-
-
-# Paths that a move has written.
-_written: contextvars.ContextVar[set[str] | None] = contextvars.ContextVar("written", default=None)
-
-
-class PoolFile(io.BytesIO):
-    """A file in memory; written as a whole when it is closed, and not at all after an exception. A file
-    opened to append adds its new bytes to the present contents.
-    """
-
-    def __init__(self, fs: PoolFileSystem, path: str, mode: str, kept: bytes, commits: bool) -> None:
-        super().__init__(kept)
-        self.fs, self.path, self._mode = fs, path, mode
-        self._commits, self._kept = commits and mode != "rb", b""
-        self._appends = "a" in mode
-        # Length of the contents at the open; None: they were truncated since.
-        self._before = len(kept) if self._appends else None
-        if self._appends:
-            self.seek(0, io.SEEK_END)
-
-    @property
-    def size(self) -> int:
-        return len(self.getbuffer())
-
-    @property
-    def mode(self) -> str:
-        return self._mode
-
-    def writable(self) -> bool:
-        return self.mode != "rb"
-
-    def write(self, data: Any, /) -> int:
-        if not self.writable():
-            raise io.UnsupportedOperation("the file was opened for reading")
-        if self._appends:
-            self.seek(0, io.SEEK_END)
-        return super().write(data)
-
-    def truncate(self, size: int | None = None, /) -> int:
-        left = super().truncate(size)
-        if self._before is not None and left < self._before:
-            self._before = None
-        return left
-
-    def close(self) -> None:
-        if not self.closed:
-            self._kept = self.getvalue()
-            super().close()
-            if self._commits:
-                self.commit()
-
-    def commit(self) -> None:
-        """Makes the bytes those of the file, durably."""
-        content = self._kept if self.closed else self.getvalue()
-        if self._before is None:
-            self.fs._keys.change({self.path: content})
-        else:
-            self.fs._keys.append(self.path, content[self._before :])
-            self._before = len(content)
-
-    def discard(self) -> None:
-        """Forgets what was written."""
-        self._commits = False
-
-    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
-        if exception is not None:
-            self.discard()
-        self.close()
-
-    def __del__(self) -> None:
-        # A file that was never closed was not written.
-        self.discard()
-
-
-class _Compressed:
-    """A file through a compressor, which does not close what it writes to."""
-
-    def __init__(self, file: PoolFile, kind: str) -> None:
-        self._file = file
-        self._through = _compression.compr[kind](file, mode=file.mode[0])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._through, name)
-
-    def __iter__(self) -> Any:
-        return iter(self._through)
-
-    def __enter__(self) -> _Compressed:
-        return self
-
-    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
-        if exception is not None:
-            self.discard()
-        self.close()
-
-    def close(self) -> None:
-        self._through.close()
-        self._file.close()
-
-    def discard(self) -> None:
-        self._file.discard()
-
-
-class _Text(io.TextIOWrapper):
-    """A file's text."""
-
-    def __exit__(self, exception: Any, value: Any, traceback: Any) -> None:
-        if exception is not None:
-            self._discard()
-        self.close()
-
-    def __del__(self) -> None:
-        # A file that was never closed was not written.
-        if not self.closed:
-            self._discard()
-            self.close()
-
-    def _discard(self) -> None:
-        self.buffer.discard()  # type: ignore[attr-defined]
 
 
 _fsspec.register_implementation("indelible", PoolFileSystem, clobber=True)
