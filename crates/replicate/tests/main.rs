@@ -6,6 +6,7 @@ mod oracle;
 mod owners;
 mod page;
 mod program;
+mod restarts;
 mod server;
 mod stores;
 mod support;
