@@ -330,7 +330,7 @@ fn is_related(store: Patient<'_>, history: &History, objects: &BTreeSet<[u8; 16]
 }
 
 /// 16 hexadecimal digits: no two stores have one first record.
-fn store_id(first: &EpochRecord) -> String {
+pub(crate) fn store_id(first: &EpochRecord) -> String {
     hex(&hash(&[first.nonce.as_bytes()])[..8])
 }
 

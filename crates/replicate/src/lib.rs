@@ -9,13 +9,14 @@
 //!
 //! Modules, bottom-up: `error`, `names`, `format` (FORMAT.md, section 11), `encode` and `decode`;
 //! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `replica`, `authority`;
-//! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`.
+//! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`, `beacon`.
 //!
 //! A moment holds whole psyncs: all changes of one `psync_all` are in one moment.
 
 #![forbid(unsafe_code)]
 
 mod authority;
+mod beacon;
 mod bucket;
 mod chain;
 mod clock;
@@ -39,6 +40,7 @@ mod status;
 mod url;
 
 pub use authority::{Authority, Claim, StoreAuthority};
+pub use beacon::{Account, Beacon, uptime};
 pub use bucket::{Bucket, Trouble};
 pub use clock::{Clock, SystemClock};
 pub use error::{ReplicateError, Result};

@@ -163,6 +163,18 @@ impl<'a> Shipper<'a> {
         done
     }
 
+    /// ID of the store.
+    #[must_use]
+    pub fn store_id(&self) -> String {
+        self.authority.store_id()
+    }
+
+    /// IDs of the objects, and their psyncs that the store has.
+    #[must_use]
+    pub fn psyncs(&self) -> Vec<([u8; 16], u64)> {
+        self.source.iter().flat_map(Source::psyncs).collect()
+    }
+
     /// The newest shipped place.
     #[must_use]
     pub fn position(&self) -> Position {

@@ -2,6 +2,7 @@
 //! and on a server that speaks S3.
 
 mod faults;
+mod lag;
 mod oracle;
 mod owners;
 mod page;

@@ -4,7 +4,9 @@ use super::args::Run;
 use super::out::{note, print};
 use super::size;
 use indelible::PoolOptions;
-use indelible_replicate::{Beginning, Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock};
+use indelible_replicate::{
+    Beacon, Beginning, Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock, uptime,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,9 +42,12 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
             note(&line);
         }
     }
+    let mut beacon = Beacon::new(&pool.id(), &args.pool, &shipper.store_id(), args.store.name())
+        .inspect_err(|error| note(&format!("pmo metrics and status will not show the lag: {error}")))
+        .ok();
     let mut behind = Instant::now();
     loop {
-        let begin = Instant::now();
+        let (begin, as_of) = (Instant::now(), uptime());
         match shipper.tick() {
             Ok(shipped) => {
                 if let Some(shipped) = shipped
@@ -53,6 +58,9 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
                     return Err(error);
                 }
                 behind = Instant::now();
+                if let Some(beacon) = &mut beacon {
+                    let _ = beacon.tell(as_of, &shipper.psyncs());
+                }
             }
             Err(error) if shipper.has_ended() || args.once => return Err(error),
             // No later tick finds the pool again.

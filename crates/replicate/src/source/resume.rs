@@ -67,6 +67,11 @@ impl Source {
         Ok(Some((source, anew)))
     }
 
+    /// IDs and psyncs of the objects as they were shipped.
+    pub(crate) fn psyncs(&self) -> impl Iterator<Item = (Id, u64)> {
+        self.known.iter().map(|(id, known)| (*id, known.attributes.psyncs))
+    }
+
     /// Leaves the snapshots for the next run.
     pub(crate) fn leave(mut self) {
         self.known.clear();
