@@ -25,6 +25,7 @@ mod passphrase;
 mod process;
 mod progress;
 mod reading;
+mod replicas;
 mod rows;
 mod run;
 mod sealing;

@@ -284,6 +284,7 @@ fn metrics_are_text_that_monitoring_reads() {
     for line in [
         "# TYPE pmo_object_psyncs counter".to_owned(),
         format!("pmo_pool_objects{{{pool}}} 2"),
+        format!("pmo_replica_runs{{{pool}}} 0"),
         format!("pmo_pool_length_bytes{{{pool}}} {}", 16 << 20),
         format!("pmo_object_size_bytes{{{pool},object=\"a\\\"b\"}} 8192"),
         format!("pmo_object_psyncs_total{{{pool},object=\"a\\\"b\"}} 1"),
@@ -295,7 +296,7 @@ fn metrics_are_text_that_monitoring_reads() {
     assert!(text.ends_with("# EOF\n"));
     let families: Vec<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    assert_eq!(families.len(), 18);
+    assert_eq!(families.len(), 21);
     open_metrics(&text);
     let only = rig.pmo(["metrics"], ["oth*"]).fine().out;
     assert!(only.contains("other") && !only.contains("a\\\"b"));

@@ -21,6 +21,7 @@ use crate::history::{History, numbers};
 use crate::names::{self, Position};
 use crate::patient::{Patient, Waits};
 use crate::records::{Boundary, EpochRecord, Lease, decode, encode, is_boundary};
+use crate::replica::Replica;
 use indelible::Pool;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -77,6 +78,12 @@ pub trait Authority: Send {
     /// restored.
     fn renew(&mut self) -> Result<()>;
 
+    /// Reads the newest moment before the claimed epoch; `None`: there is none of this pool.
+    ///
+    /// # Errors
+    /// `Missing`, `Damaged`, `Foreign`, `TooLong`: no run may go on from it. The store's.
+    fn replica(&mut self) -> Result<Option<Replica>>;
+
     /// Ends an epoch; returns its last segment.
     fn fence(&mut self, epoch: u64) -> Result<Position>;
 
@@ -102,6 +109,7 @@ pub struct StoreAuthority<'a> {
 struct Held {
     /// Of the record that began the first epoch.
     store: String,
+    pool: [u8; 16],
     epoch: u64,
     owner: String,
     beat: u64,
@@ -201,7 +209,8 @@ impl Authority for StoreAuthority<'_> {
         }
         let store = store_id(history.all().first().unwrap_or(&record));
         let (epoch, owner) = (record.epoch, record.owner);
-        self.held = Some(Held { store, epoch, owner, beat: 0, renewed: self.clock.now(), shipped: 0 });
+        let (pool, renewed) = (claim.pool, self.clock.now());
+        self.held = Some(Held { store, pool, epoch, owner, beat: 0, renewed, shipped: 0 });
         self.beat(false);
         Ok(Position { epoch, seq: 0 })
     }
@@ -225,6 +234,16 @@ impl Authority for StoreAuthority<'_> {
         }
         self.beat(false);
         Ok(())
+    }
+
+    fn replica(&mut self) -> Result<Option<Replica>> {
+        let Some(held) = &self.held else { return Ok(None) };
+        let store = self.store();
+        let replica = Replica::read(store, &History::read(store)?, held.epoch, &held.pool)?;
+        if let (Some(held), Some(replica)) = (&mut self.held, &replica) {
+            held.shipped = replica.created;
+        }
+        Ok(replica)
     }
 
     fn fence(&mut self, epoch: u64) -> Result<Position> {
@@ -311,7 +330,7 @@ fn is_related(store: Patient<'_>, history: &History, objects: &BTreeSet<[u8; 16]
 }
 
 /// 16 hexadecimal digits: no two stores have one first record.
-fn store_id(first: &EpochRecord) -> String {
+pub(crate) fn store_id(first: &EpochRecord) -> String {
     hex(&hash(&[first.nonce.as_bytes()])[..8])
 }
 

@@ -81,7 +81,7 @@ impl Chain {
                 break;
             }
             chain.pool.clone_from(&epoch.pool);
-            if chain.read_back(store, first, at.is_some(), folder)? {
+            if chain.read_back(store, &history, first, at.is_some(), folder)? {
                 return Ok(chain);
             }
         }
@@ -92,11 +92,23 @@ impl Chain {
     }
 
     /// Reads from `from` back to one that begins from nothing; `false`: there is no moment.
-    fn read_back(&mut self, store: Patient<'_>, from: Position, exact: bool, folder: &Path) -> Result<bool> {
+    fn read_back(
+        &mut self,
+        store: Patient<'_>,
+        history: &History,
+        from: Position,
+        exact: bool,
+        folder: &Path,
+    ) -> Result<bool> {
         let (mut length, mut needs) = (0, "the moment".to_owned());
         self.segments.clear();
-        for seq in (1..=from.seq).rev() {
-            let at = Position { seq, ..from };
+        let mut next = Some(from).filter(|from| from.seq > 0);
+        while let Some(at) = next {
+            next = history.before(at);
+            let later = self.segments.last().map(|(later, ..)| later.epoch);
+            if later.is_none() && at.epoch != from.epoch {
+                return Ok(false);
+            }
             let name = at.name();
             let bytes = store.get(&name, &needs)?;
             if is_boundary(&bytes) {
@@ -104,8 +116,9 @@ impl Chain {
             }
             let header = header(&bytes, &name)?;
             let flags = header.flags.get();
-            if self.segments.is_empty() && flags & flag::MOMENT == 0 {
-                if exact {
+            // An epoch continues the last moment before it.
+            if later != Some(at.epoch) && flags & flag::MOMENT == 0 {
+                if exact && later.is_none() {
                     return Ok(false);
                 }
                 continue;
@@ -122,7 +135,7 @@ impl Chain {
         }
         match self.segments.last() {
             None => Ok(false),
-            Some((at, ..)) => Err(ReplicateError::damaged(&at.name(), "an epoch begins from nothing")),
+            Some((at, ..)) => Err(ReplicateError::damaged(&at.name(), "its chain begins from nothing")),
         }
     }
 
@@ -207,7 +220,7 @@ fn fold(
                 objects.remove(id);
                 sizes.remove(id);
             }
-            Change::Runs(_) => {}
+            Change::Runs(_) | Change::Still(_) => {}
         }
     }
 }

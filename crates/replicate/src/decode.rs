@@ -4,7 +4,7 @@ use crate::encode::touched;
 use crate::error::{ReplicateError, Result};
 use crate::format::{
     BODY_MAX, Frame, Hash, Header, INDEX_MOST, MAGIC, ObjectBody, PageEntry, RUNS_BYTES, RUNS_MOST, RunEntry,
-    VERSION, extent, flag, hash, kind, packing,
+    StillBody, VERSION, extent, flag, hash, kind, packing,
 };
 use indelible_store::store::Attributes;
 use std::ops::Range;
@@ -24,6 +24,16 @@ pub(crate) enum Change {
     Object(Attributes),
     Gone([u8; 16]),
     Runs(Runs),
+    Still(StillRecord),
+}
+
+/// The object's bytes equal this snapshot of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StillRecord {
+    pub(crate) id: [u8; 16],
+    pub(crate) snapshot: [u8; 16],
+    pub(crate) psyncs: u64,
+    pub(crate) size: u64,
 }
 
 /// Bytes of one object; later runs win.
@@ -156,6 +166,15 @@ impl<'a> Reader<'a> {
                         index.push(PageEntry { object: frame.object, pages, first, record });
                     }
                     changes.push(Change::Runs(runs));
+                }
+                kind::STILL if !is_late => {
+                    let wrong = || self.damaged(format!("the snapshot at {at} is of no object"));
+                    let (which, _) = objects.get(frame.object.get() as usize).ok_or_else(wrong)?;
+                    let Some(Change::Object(object)) = changes.get(*which) else { unreachable!() };
+                    let body = StillBody::read_from_bytes(body).map_err(|_| wrong())?;
+                    let (psyncs, size) = (body.psyncs.get(), body.size.get());
+                    let still = StillRecord { id: object.id, snapshot: body.snapshot, psyncs, size };
+                    changes.push(Change::Still(still));
                 }
                 kind::INDEX => {
                     end_of_records.get_or_insert(at);

@@ -1,8 +1,8 @@
 //! Building a segment: records, an index of pages, an end, under a chain of hashes.
 
 use crate::format::{
-    Frame, Hash, Header, INDEX_MOST, ObjectBody, PageEntry, RUNS_BYTES, RUNS_MOST, RunEntry, flag, hash,
-    kind, packing, pages_of,
+    Frame, Hash, Header, INDEX_MOST, ObjectBody, PageEntry, RUNS_BYTES, RUNS_MOST, RunEntry, StillBody, flag,
+    hash, kind, packing, pages_of,
 };
 use indelible_store::store::Attributes;
 use zerocopy::{FromZeros, IntoBytes};
@@ -54,6 +54,13 @@ impl Builder {
     pub(crate) fn gone(&mut self, id: &[u8; 16]) {
         self.close();
         self.push(Frame { kind: kind::GONE.into(), ..Frame::new_zeroed() }, id.to_vec());
+    }
+
+    /// States the snapshot that the object's bytes equal here.
+    pub(crate) fn still(&mut self, object: u32, still: &StillBody) {
+        self.close();
+        let frame = Frame { kind: kind::STILL.into(), object: object.into(), ..Frame::new_zeroed() };
+        self.push(frame, still.as_bytes().to_vec());
     }
 
     /// Adds a run of the object with that record; later runs win.

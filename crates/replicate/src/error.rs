@@ -117,6 +117,13 @@ pub enum ReplicateError {
     #[error("the store has no moment to restore: {0}; ship the pool first with `pmo replicate run`")]
     Empty(String),
 
+    /// Restores would read too many segments.
+    #[error("a restore would read {segments} segments; the whole pool is shipped anew")]
+    TooLong {
+        /// Segments below the newest.
+        segments: u32,
+    },
+
     /// No such moment.
     #[error("{asked} is no moment of the store; `pmo replicate status --moments` lists them")]
     NoMoment {

@@ -21,6 +21,7 @@ pub(crate) mod kind {
     pub(crate) const GONE: u32 = 4;
     pub(crate) const RUNS: u32 = 5;
     pub(crate) const INDEX: u32 = 6;
+    pub(crate) const STILL: u32 = 7;
 }
 
 pub(crate) mod flag {
@@ -68,7 +69,7 @@ pub(crate) struct Frame {
     pub(crate) kind: U32,
     /// Bytes of the body.
     pub(crate) len: U32,
-    /// Runs: number of the object's record in this segment.
+    /// Runs, still: number of the object's record in this segment.
     pub(crate) object: U32,
     /// Runs: of [`packing`].
     pub(crate) packing: U32,
@@ -101,6 +102,17 @@ pub(crate) struct PageEntry {
     pub(crate) record: U64,
 }
 
+/// Body of a record that states the snapshot which an object's bytes equal there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct StillBody {
+    /// ID of the snapshot, which no other object has.
+    pub(crate) snapshot: [u8; 16],
+    pub(crate) psyncs: U64,
+    pub(crate) size: U64,
+}
+
+const _: () = assert!(size_of::<StillBody>() == 32);
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Frame>() == 48);
 const _: () = assert!(size_of::<PageEntry>() == 24);
 

@@ -57,6 +57,19 @@ impl History {
         &self.epochs
     }
 
+    /// The segment before, perhaps of an earlier epoch; `None`: there is none.
+    pub(crate) fn before(&self, at: Position) -> Option<Position> {
+        let mut at = at;
+        while at.seq <= 1 {
+            let record = self.epochs.iter().find(|record| record.epoch == at.epoch)?;
+            at = record.after();
+            if at.seq > 0 {
+                return Some(at);
+            }
+        }
+        Some(Position { seq: at.seq - 1, ..at })
+    }
+
     /// Last segment of an epoch, and whether the epoch has ended.
     ///
     /// # Errors

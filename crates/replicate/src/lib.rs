@@ -8,14 +8,15 @@
 //! - [`status()`]: owner and epochs of a store
 //!
 //! Modules, bottom-up: `error`, `names`, `format` (FORMAT.md, section 11), `encode` and `decode`;
-//! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `authority`;
-//! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`.
+//! `bucket`, `folder`, `s3`, `url`, `clock`, `patient`; `records`, `history`, `replica`, `authority`;
+//! `feed`, `content`, `source`, `ship`; `chain`, `restore`, `status`, `beacon`.
 //!
 //! A moment holds whole psyncs: all changes of one `psync_all` are in one moment.
 
 #![forbid(unsafe_code)]
 
 mod authority;
+mod beacon;
 mod bucket;
 mod chain;
 mod clock;
@@ -30,6 +31,7 @@ mod history;
 mod names;
 mod patient;
 mod records;
+mod replica;
 mod restore;
 mod s3;
 mod ship;
@@ -38,13 +40,15 @@ mod status;
 mod url;
 
 pub use authority::{Authority, Claim, StoreAuthority};
+pub use beacon::{Account, Beacon, uptime};
 pub use bucket::{Bucket, Trouble};
 pub use clock::{Clock, SystemClock};
 pub use error::{ReplicateError, Result};
 pub use folder::Folder;
 pub use names::Position;
+pub use replica::Replica;
 pub use restore::{Restored, restore};
 pub use s3::S3;
-pub use ship::{Shipped, Shipper};
+pub use ship::{Beginning, Shipped, Shipper};
 pub use status::{Epoch, Moment, Status, moments, status};
 pub use url::open;

@@ -11,15 +11,18 @@
 //! 1. `Known::still` is a snapshot that was shipped; the replica differs from it in pages of
 //!    `Known::touched` alone.
 //! 2. `Known::tail` yields each psync since the state that was shipped, or is lost.
-//! 3. A snapshot's name states its store. A source removes its own store's alone, and ships none.
+//! 3. A snapshot that the store's newest moment states stays until another moment is there.
+//! 4. A snapshot's name states its store. A source removes its own store's alone, and ships none.
 //!
 //! Snapshots for other stores move an object: its lane cannot tell from then on. An object that has
-//! had no psync since its own snapshot, and still rests on it, is not looked at again.
+//! had no psync since its own snapshot, and rests on it, is not looked at again.
+
+mod resume;
 
 use crate::content::{Content, Pages};
 use crate::error::{ReplicateError, Result};
 use crate::feed::Feed;
-use crate::format::{PAGE, is_generated, pages_of};
+use crate::format::{PAGE, StillBody, is_generated, pages_of};
 use indelible::Pool;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, FLAG_BASE, FLAG_OVERLAY, FLAG_SPARSE, FLAG_VOLATILE};
@@ -79,6 +82,8 @@ struct Still {
     attributes: Attributes,
     /// Offset of its entry.
     entry: u64,
+    /// Its own ID.
+    snapshot: Id,
 }
 
 pub(crate) struct Source {
@@ -89,29 +94,40 @@ pub(crate) struct Source {
     /// In names of snapshots: the store's ID, and a random number.
     mark: String,
     count: u64,
+    /// Snapshots that the next moment needs no more, and their objects' names.
+    retired: Vec<(String, String)>,
 }
 
 impl Source {
-    /// Removes snapshots that killed shippers to this store left.
-    pub(crate) fn new(pool: &Pool, key: &[u8], store_id: String) -> Result<Source> {
+    /// Begins from nothing. Removes snapshots that earlier runs to this store left.
+    pub(crate) fn new(pool: &Pool, key: &[u8], store_id: &str) -> Result<Source> {
+        let source = Source::named(pool, key, store_id)?;
+        source.clear(store_id, &BTreeSet::new())?;
+        Ok(source)
+    }
+
+    fn named(pool: &Pool, key: &[u8], store_id: &str) -> Result<Source> {
         let mut run = [0; 8];
         getrandom::fill(&mut run)
             .map_err(|error| ReplicateError::damaged("the system", format!("no random numbers: {error}")))?;
-        let (pool, store) = (pool.clone(), pool.store().clone());
+        let (pool, store, key) = (pool.clone(), pool.store().clone(), key.to_vec());
         let mark = format!("{store_id}.{}", u64::from_le_bytes(run));
-        let source = Source { pool, store, key: key.to_vec(), known: BTreeMap::new(), mark, count: 0 };
-        let own = format!("{PREFIX}{store_id}.");
-        let mut merge = Vec::new();
-        source.each(&mut |object, _| {
+        Ok(Source { pool, store, key, known: BTreeMap::new(), mark, count: 0, retired: Vec::new() })
+    }
+
+    /// Removes snapshots of earlier runs to this store but those `kept`.
+    fn clear(&self, store_id: &str, kept: &BTreeSet<String>) -> Result<()> {
+        let (own, mut merge) = (own_prefix(store_id), Vec::new());
+        self.each(&mut |object, _| {
             let name = object.entry.name();
             let left = is_snapshot(&object) && (name.starts_with(&own) || is_of_no_store(&name));
-            match left {
-                true => drop(source.store.destroy(&name, Key(&source.key))),
+            match left && !kept.contains(&name) {
+                true => drop(self.store.destroy(&name, Key(&self.key))),
                 false => merge.push(name),
             }
         })?;
-        merge.iter().for_each(|name| drop(source.store.merge(name)));
-        Ok(source)
+        merge.iter().for_each(|name| drop(self.store.merge(name)));
+        Ok(())
     }
 
     fn each(&self, show: &mut dyn FnMut(Located, (u64, u64))) -> Result<()> {
@@ -254,7 +270,8 @@ impl Source {
             if !self.store.find(&object).is_ok_and(|found| found.entry.id == *id) {
                 replaced = Some(object.clone());
             }
-            stills.push(Still { id: *id, object, name, attributes, entry: base.offset });
+            let (entry, snapshot) = (base.offset, base.entry.id);
+            stills.push(Still { id: *id, object, name, attributes, entry, snapshot });
         }
         // Since the list the object went, or another got its name.
         if let Some(name) = replaced {
@@ -294,8 +311,8 @@ impl Source {
         let gone: Vec<Id> = self.known.keys().filter(|id| !listed.contains_key(*id)).copied().collect();
         for id in gone {
             feed.gone(&id)?;
-            if let Some(name) = self.known.remove(&id).and_then(|known| known.still) {
-                let _ = self.store.destroy(&name, Key(&self.key));
+            if let Some(Known { attributes, still: Some(still), .. }) = self.known.remove(&id) {
+                self.retired.push((attributes.name, still));
             }
             any = true;
         }
@@ -315,6 +332,9 @@ impl Source {
         let id = attributes.id;
         if self.known.get(&id).is_some_and(|known| known.attributes == attributes) {
             return Ok(false);
+        }
+        if self.known.contains_key(&id) {
+            feed.gone(&id)?;
         }
         feed.object(&attributes, 0)?;
         Content::of(&self.store, &attributes.name, &self.key, &attributes)?.feed(&Pages::All, feed)?;
@@ -347,7 +367,7 @@ impl Source {
     }
 
     fn feed_still(&mut self, still: Still, feed: &mut dyn Feed) -> Result<bool> {
-        let Still { id, object, name, attributes, entry } = still;
+        let Still { id, object, name, attributes, entry, snapshot } = still;
         // Before the upload: a checkpoint after the snapshot would leave a gap.
         let tail = self.tail(&object, &attributes, entry);
         let now = self.store.find(&object).map_err(ReplicateError::object(&object))?;
@@ -357,7 +377,6 @@ impl Source {
         let before = self.known.remove(&id);
         let content = Content::of(&self.store, &name, &self.key, &attributes)?;
         let old = before.as_ref().and_then(|known| known.still.as_ref().map(|still| (known, still)));
-        let mut any = before.as_ref().is_none_or(|known| known.attributes != attributes);
         match old {
             Some((known, still)) => {
                 let older = &Content::of(&self.store, still, &self.key, &known.attributes)?;
@@ -369,22 +388,32 @@ impl Source {
                     }
                 };
                 feed.object(&attributes, known.attributes.psyncs)?;
-                any |= content.feed(&Pages::Changed { older, pages, touched: &known.touched }, feed)?;
+                content.feed(&Pages::Changed { older, pages, touched: &known.touched }, feed)?;
             }
             None => {
+                // The replica's bytes are not known.
+                if before.is_some() {
+                    feed.gone(&id)?;
+                }
                 feed.object(&attributes, 0)?;
                 content.feed(&Pages::All, feed)?;
-                any = true;
             }
         }
+        feed.still(&StillBody { snapshot, psyncs: attributes.psyncs.into(), size: attributes.size.into() })?;
         drop(content);
         if let Some(still) = before.and_then(|known| known.still) {
-            self.remove(&object, &still);
+            self.retired.push((object, still));
         }
         let (touched, lines) = (BTreeSet::new(), Vec::new());
         let (still, rests) = (Some(name), Some((entry, attributes.psyncs)));
         self.known.insert(id, Known { attributes, place, still, rests, tail, touched, lines });
-        Ok(any)
+        Ok(true)
+    }
+
+    /// The moment that was fed is in the store: removes the snapshots of before.
+    pub(crate) fn settle(&mut self) {
+        let retired = std::mem::take(&mut self.retired);
+        retired.iter().for_each(|(object, still)| self.remove(object, still));
     }
 
     /// Follows the object from the state of the snapshot with this entry, if no checkpoint came
@@ -412,6 +441,10 @@ fn is_snapshot(object: &Located) -> bool {
     object.entry.has(FLAG_BASE) && (is_generated(&name, PREFIX, 3) || is_of_no_store(&name))
 }
 
+fn own_prefix(store_id: &str) -> String {
+    format!("{PREFIX}{store_id}.")
+}
+
 /// Names of the release before.
 fn is_of_no_store(name: &str) -> bool {
     is_generated(name, PREFIX, 2)
@@ -427,6 +460,7 @@ fn is_as_kept(known: &Known, now: &Listed) -> bool {
 
 impl Drop for Source {
     fn drop(&mut self) {
+        self.settle();
         for known in std::mem::take(&mut self.known).into_values() {
             if let Some(still) = known.still {
                 self.remove(&known.attributes.name, &still);

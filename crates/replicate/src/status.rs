@@ -1,5 +1,6 @@
 //! The contents of a store.
 
+use crate::authority::store_id;
 use crate::bucket::Bucket;
 use crate::clock::Clock;
 use crate::decode::header;
@@ -14,6 +15,8 @@ use serde::Serialize;
 /// A store's contents and owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
+    /// ID of the store.
+    pub id: String,
     /// ID of the pool.
     pub pool: String,
     /// Epochs, ascending.
@@ -70,7 +73,8 @@ pub fn status(bucket: &dyn Bucket, clock: &dyn Clock) -> Result<Option<Status>> 
     }
     let shipped = lease.as_ref().map_or(0, |lease| lease.shipped);
     let released = lease.is_some_and(|lease| lease.released);
-    Ok(Some(Status { pool: last.pool.clone(), epochs, shipped, released }))
+    let id = history.all().first().map(store_id).unwrap_or_default();
+    Ok(Some(Status { id, pool: last.pool.clone(), epochs, shipped, released }))
 }
 
 /// Lists all moments, ascending; reads every segment's object.

@@ -2,10 +2,12 @@
 //! and on a server that speaks S3.
 
 mod faults;
+mod lag;
 mod oracle;
 mod owners;
 mod page;
 mod program;
+mod restarts;
 mod server;
 mod stores;
 mod support;

@@ -182,10 +182,10 @@ fn run(seed: u64, steps: usize) -> usize {
         named: 0,
     };
     let mut moments: Vec<(Position, Model)> = Vec::new();
-    for life in 0..2 {
+    for life in 0..3 {
         let mut authority = StoreAuthority::new(&bucket, &clock, LEASE);
         let mut shipper = Shipper::begin(&pool, b"", &mut authority, &claim(&pool, "program")).unwrap();
-        for step in 0..steps / 2 {
+        for step in 0..steps / 3 {
             if step > 0 {
                 program.step();
             }
@@ -205,7 +205,14 @@ fn run(seed: u64, steps: usize) -> usize {
                 expect(last, &program.model, &format!("seed {seed}, step {step}: unshipped changes"));
             }
         }
-        shipper.end();
+        // Half of the runs go on from the snapshots of the one before.
+        match program.random.below(2) {
+            0 => shipper.end(),
+            _ => shipper.pause(),
+        }
+        if life < 2 {
+            (0..program.random.below(5)).for_each(|_| program.step());
+        }
     }
     program.open.clear();
     expect(&bytes(&pool), &program.model, &format!("seed {seed}: the model"));

@@ -103,3 +103,15 @@ fn snapshots_of_users_with_the_prefix_stay_and_are_shipped() {
         assert!(found.stat(left).is_err());
     }
 }
+
+#[test]
+fn a_run_says_where_it_goes_on_or_why_not() {
+    let place = Place::new();
+    let (pool, store) = made(&place);
+    ends(&mut replicate(["run", &pool, &store, "--once", "--keep"]), 0, "1.1: the whole pool");
+    ends(&mut replicate(["run", &pool, &store, "--once"]), 0, "going on from 1.1");
+    let names: Vec<String> = Pool::open(&pool).unwrap().list().map(|stat| stat.unwrap().name).collect();
+    assert_eq!(names, ["a"]);
+    let why = "the whole pool is shipped: the pool has no snapshots of an earlier run";
+    ends(&mut replicate(["run", &pool, &store, "--once"]), 0, why);
+}

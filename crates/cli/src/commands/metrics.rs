@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::listing::each;
 use crate::out::Out;
+use crate::replicas::Replica;
 use crate::text::printable;
 use crate::values::pool;
 use clap::Args;
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 ///
 /// Takes no locks: it delays no process, and can run every few seconds. Counters of psyncs include
 /// all that are durable now.
+///
+/// The lag of replication is that of `pmo replicate run` processes of this machine and user.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -65,8 +68,10 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
     let pool = context.look(&args.pool)?;
     let info = pool.info()?;
     let (mut figures, mut damaged) = (Figures::default(), false);
+    let mut replicas = Replica::of(&pool.id());
     each(&pool, args.pattern.as_deref(), &mut damaged, |stat| {
         figures.keep(&pool, &stat);
+        replicas.iter_mut().for_each(|replica| replica.count(&stat));
         Ok(())
     })?;
     if damaged {
@@ -94,6 +99,7 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
         }
     }
     pending(&mut out, &path, &figures)?;
+    replication(&mut out, &path, &replicas)?;
     family(&mut out, "pmo_object_state", "gauge", "1 for the state that the object is in, with its holder.")?;
     for object in figures.objects() {
         let pid = object.holder.map_or_else(String::new, |pid| pid.to_string());
@@ -139,6 +145,30 @@ fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
         }
     }
     Ok(())
+}
+
+fn replication(out: &mut Out, path: &str, replicas: &[Replica]) -> Result {
+    family(out, "pmo_replica_runs", "gauge", "Running `pmo replicate run` of this machine and user.")?;
+    out.line(&format!("pmo_replica_runs{{pool=\"{path}\"}} {}", replicas.len()))?;
+    let mut each = |name: &str, help: &str, figure: &dyn Fn(&Replica) -> Option<String>| -> Result {
+        family(out, name, "gauge", help)?;
+        for replica in replicas {
+            let Some(figure) = figure(replica) else { continue };
+            let (store, pid) = (escaped(replica.store()), replica.process());
+            out.line(&format!("{name}{{pool=\"{path}\",store=\"{store}\",pid=\"{pid}\"}} {figure}"))?;
+        }
+        Ok(())
+    };
+    each(
+        "pmo_replica_lag_seconds",
+        "Time since the moment up to which all changes are in the store; absent before the run's first moment.",
+        &|replica| replica.lag().map(|lag| format!("{lag:.2}")),
+    )?;
+    each(
+        "pmo_replica_lag_psyncs",
+        "Psyncs of the shown objects that the store does not have; absent before the first moment, and for more than 65536 objects.",
+        &|replica| replica.behind().map(|psyncs| psyncs.to_string()),
+    )
 }
 
 #[derive(Default)]

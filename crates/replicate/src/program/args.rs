@@ -61,14 +61,16 @@ impl Store {
 
 /// Ship changes of psyncs, beside the programs that use the pool
 ///
-/// The first moment is the whole pool. From then on a moment is shipped at every tick in which
-/// something changed: bytes that psyncs wrote, and objects that came, went, or were renamed. What
-/// one psync of several objects made durable is in one moment. While the store does not answer, the
-/// changes wait in the pool, and the next moment has all of them.
+/// The first moment is the whole pool, or the changes since an earlier run to this store. From then
+/// on a moment is shipped at every tick in which something changed: bytes that psyncs wrote, and
+/// objects that came, went, or were renamed. Changes that one psync of several objects made durable
+/// are in one moment. While the store does not answer, the changes wait in the pool, and the next
+/// moment has all of them.
 ///
 /// A snapshot `pmo-replica.STORE.…` of each object stays in the pool meanwhile; runs to other
 /// stores have their own. SIGTERM ends the run between two moments, and gives the prefix up, so
-/// that another run need not wait.
+/// that another run need not wait. The snapshots stay for the next run, which then ships only what
+/// changed; `--once` removes them at its end.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The pool
@@ -84,6 +86,10 @@ pub(crate) struct Run {
     /// Ship one moment, and end
     #[arg(long)]
     pub(crate) once: bool,
+
+    /// With --once, too, leave the snapshots, so that the next run ships only what changed
+    #[arg(long)]
+    pub(crate) keep: bool,
 
     /// Seconds without a sign of life after which another run may take over
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]

@@ -4,7 +4,9 @@ use super::args::Run;
 use super::out::{note, print};
 use super::size;
 use indelible::PoolOptions;
-use indelible_replicate::{Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock};
+use indelible_replicate::{
+    Beacon, Beginning, Claim, Clock, Result, Shipped, Shipper, StoreAuthority, SystemClock, uptime,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,10 +38,16 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
     if !args.quiet && !json {
         let (pool, store, epoch) = (args.pool.display(), args.store.name(), shipper.position().epoch);
         note(&format!("shipping {pool} to {store} as epoch {epoch}"));
+        if let Some(line) = begins(shipper.beginning()) {
+            note(&line);
+        }
     }
+    let mut beacon = Beacon::new(&pool.id(), &args.pool, &shipper.store_id(), args.store.name())
+        .inspect_err(|error| note(&format!("pmo metrics and status will not show the lag: {error}")))
+        .ok();
     let mut behind = Instant::now();
     loop {
-        let begin = Instant::now();
+        let (begin, as_of) = (Instant::now(), uptime());
         match shipper.tick() {
             Ok(shipped) => {
                 if let Some(shipped) = shipped
@@ -50,6 +58,9 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
                     return Err(error);
                 }
                 behind = Instant::now();
+                if let Some(beacon) = &mut beacon {
+                    let _ = beacon.tell(as_of, &shipper.psyncs());
+                }
             }
             Err(error) if shipper.has_ended() || args.once => return Err(error),
             // No later tick finds the pool again.
@@ -64,9 +75,25 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
         }
         let stopped = stop.load(Ordering::Acquire);
         if args.once || stopped || !clock.wait(args.tick.saturating_sub(begin.elapsed())) {
-            shipper.end();
+            match args.once && !args.keep {
+                true => shipper.end(),
+                false => shipper.pause(),
+            }
             return Ok(());
         }
+    }
+}
+
+/// Why the first moment is the whole pool, or where the run goes on.
+fn begins(beginning: &Beginning) -> Option<String> {
+    match beginning {
+        Beginning::First => None,
+        Beginning::Whole(why) => Some(format!("the whole pool is shipped: {why}")),
+        Beginning::Continues { from, anew } if anew.is_empty() => Some(format!("going on from {from}")),
+        Beginning::Continues { from, anew } => Some(format!(
+            "going on from {from}, with {} objects shipped whole, of which the pool has no snapshot that {from} states: {anew:?}",
+            anew.len(),
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::args::Status;
 use super::out::{line, print};
 use super::size;
-use indelible_replicate::{Moment, ReplicateError, Result, SystemClock, moments, status};
+use indelible_replicate::{Beacon, Moment, ReplicateError, Result, SystemClock, moments, status};
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,17 @@ struct Report {
     status: indelible_replicate::Status,
     /// Seconds since the newest moment; absent before the first.
     lag: Option<u64>,
+    /// The run of this machine and user that ships to it.
+    run: Option<Running>,
     moments: Option<Vec<Moment>>,
+}
+
+#[derive(Serialize)]
+struct Running {
+    process: u32,
+    pool: String,
+    /// Seconds since the moment up to which all changes are in the store.
+    lag: Option<f64>,
 }
 
 pub(super) fn run(args: &Status, json: bool) -> Result<()> {
@@ -23,13 +33,23 @@ pub(super) fn run(args: &Status, json: bool) -> Result<()> {
     let moments = args.moments.then(|| moments(&*bucket, &clock)).transpose()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let lag = (status.shipped > 0).then(|| now.saturating_sub(status.shipped));
+    let run = Beacon::of_store(&status.id).map(|account| {
+        let lag = account.lag();
+        Running { process: account.process, pool: account.pool, lag }
+    });
     if json {
-        return print(&Report { status, lag, moments });
+        return print(&Report { status, lag, run, moments });
     }
-    line(&text(&status, lag, moments.as_deref().unwrap_or_default(), now))
+    line(&text(&status, lag, run.as_ref(), moments.as_deref().unwrap_or_default(), now))
 }
 
-fn text(status: &indelible_replicate::Status, lag: Option<u64>, moments: &[Moment], now: u64) -> String {
+fn text(
+    status: &indelible_replicate::Status,
+    lag: Option<u64>,
+    run: Option<&Running>,
+    moments: &[Moment],
+    now: u64,
+) -> String {
     let mut lines = vec![format!("pool {}", status.pool)];
     lines.extend(status.epochs.iter().map(|epoch| {
         let state = match (epoch.ended, status.released && Some(epoch) == status.epochs.last()) {
@@ -42,6 +62,15 @@ fn text(status: &indelible_replicate::Status, lag: Option<u64>, moments: &[Momen
     lines.push(match lag {
         Some(lag) => format!("the newest moment known to the owner is {lag} s old"),
         None => "no moment is known to the owner".to_owned(),
+    });
+    lines.push(match run {
+        Some(Running { process, pool, lag: Some(lag) }) => {
+            format!("process {process} ships {pool}: all changes until {lag:.1} s ago are in the store")
+        }
+        Some(Running { process, pool, lag: None }) => {
+            format!("process {process} ships {pool}, and has shipped no moment")
+        }
+        None => "no run of this machine and user ships to it".to_owned(),
     });
     lines.extend(moments.iter().map(|Moment { at, created, full, bytes }| {
         let what = if *full { "whole pool" } else { "changes" };
