@@ -606,8 +606,8 @@ struct pmo_snapshot {
     const char *snapshot;
 };
 
-/** As pmo_snapshot, of count objects as of one moment, all or none. PMO_ERR_NO_ROOM also for more
- * than some 50. The key is that of each object that has one. */
+/** As pmo_snapshot, of count objects as of one moment, all or none. The key is that of
+ * each object that has one. */
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
 /** Creates an object named copy with the bytes of an object's last psync, or of a snapshot. It

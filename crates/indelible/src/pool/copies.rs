@@ -144,8 +144,7 @@ impl Pool {
     /// moment.
     ///
     /// # Errors
-    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, for more than fit into one change of the
-    /// table, some 50.
+    /// As for [`snapshot`](Pool::snapshot).
     pub fn snapshot_all(&self, of: &[(&str, &str)], key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();

@@ -285,11 +285,10 @@ impl Revived {
     }
 
     /// [`publish`](Revived::publish) of several objects of one pool by one batch of the table.
-    /// About 2,000 fit.
     ///
     /// # Errors
-    /// As for `publish`; `Damaged`: an ID is not the hash that it should be; `NoRoom` also if the
-    /// batch exceeds the table's lane. All stay hidden, for [`reap`](Store::reap).
+    /// As for `publish`; `Damaged`: an ID is not the hash that it should be; `NoRoom` also if a
+    /// large batch finds no free space. All stay hidden, for [`reap`](Store::reap).
     pub fn publish_all(all: Vec<Revived>) -> Result<Vec<Located>, Unpublished> {
         let Some(store) = all.first().map(|first| first.store.clone()) else { return Ok(Vec::new()) };
         if Mutant::ImportApart.is_on() {
