@@ -4,6 +4,7 @@ users and of makers that live stay.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import signal
@@ -119,6 +120,19 @@ def test_long_names_are_made_too(pool: indelible.Pool) -> None:
     name = "ü" * 255
     pool.transactional(name, (10,), "f8").close()
     assert list(pool) == [name]
+
+
+@pytest.mark.parametrize("how", MAKES)
+def test_where_files_have_no_locks_objects_are_made(
+    pool: indelible.Pool, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_file: Any, _how: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    first(pool, how)
+    monkeypatch.setattr(sys.modules["indelible._unfinished"].fcntl, "flock", refuse)
+    MAKES[how](pool)
+    assert left(pool) == []
 
 
 def test_an_interrupted_maker_holds_no_lock(pool: indelible.Pool) -> None:

@@ -45,8 +45,9 @@ def making(pool: Pool, name: str, key: bytes | None) -> Generator[str]:
     """A free name for an object that is made in the block, and gets the name at its end."""
     with _lock(pool) as fd:
         _clean(pool, name, key, fd)
-        if fd is not None:
-            fcntl.flock(fd, fcntl.LOCK_SH)
+        with contextlib.suppress(OSError):
+            if fd is not None:
+                fcntl.flock(fd, fcntl.LOCK_SH)
         yield next(made for made in names(name) if made not in pool)
 
 
@@ -55,7 +56,8 @@ def _clean(pool: Pool, name: str, key: bytes | None, fd: int | None) -> None:
         if fd is None:
             return
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:
+        # An object is being made, or the file system has no such locks.
         return
     for left in itertools.takewhile(pool.__contains__, names(name)):
         # Those that a copy or backup is reading, or that have another key, stay.
@@ -76,4 +78,5 @@ def _lock(pool: Pool) -> Generator[int | None]:
             yield file.fileno()
         finally:
             # A child process may have a copy of the descriptor.
-            fcntl.flock(file, fcntl.LOCK_UN)
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
