@@ -242,6 +242,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("seal::FLAG_ANCHORED", number(seal::FLAG_ANCHORED.into())),
         ("seal::FLAG_SIGNED", number(seal::FLAG_SIGNED.into())),
         ("seal::FLAG_IDENTITY", number(seal::FLAG_IDENTITY.into())),
+        ("seal::FLAG_ERASABLE", number(seal::FLAG_ERASABLE.into())),
         ("seal::IDENTITY", number(seal::IDENTITY as u64)),
         ("seal::ROOT", number(seal::ROOT as u64)),
         ("seal::SIGNATURE", number(seal::SIGNATURE as u64)),

@@ -408,7 +408,7 @@ fn a_later_or_foreign_key_page_is_refused_by_name() {
     };
     assert_eq!(with(4, 2), SealError::Unknown { what: "layout of sealing", number: 2 });
     assert_eq!(with(6, 9), SealError::Unknown { what: "cipher suite", number: 9 });
-    assert_eq!(with(12, 8), SealError::Unknown { what: "set of flags", number: 8 });
+    assert_eq!(with(12, 16), SealError::Unknown { what: "set of flags", number: 16 });
     assert_eq!(with(9, 4), SealError::Unknown { what: "unit of sealing", number: 1024 });
     assert!(matches!(with(0, 0), SealError::Broken { page: 0, .. }));
     assert!(matches!(
