@@ -77,7 +77,15 @@ impl<'a> Shipper<'a> {
         let (pool, key, beginning) = (pool.clone(), key.to_vec(), Beginning::First);
         let mut shipper = Shipper { pool, key, authority, chain, source: None, beginning, ended: false };
         if at.epoch > 1 {
-            shipper.beginning = shipper.resume().unwrap_or_else(|error| Beginning::Whole(error.to_string()));
+            shipper.beginning = match shipper.resume() {
+                // The store may have the proof: the snapshots stay.
+                Err(error @ (ReplicateError::Unreachable { .. } | ReplicateError::Refused { .. })) => {
+                    shipper.pause();
+                    return Err(error);
+                }
+                Err(error) => Beginning::Whole(error.to_string()),
+                Ok(beginning) => beginning,
+            };
         }
         Ok(shipper)
     }

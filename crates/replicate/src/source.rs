@@ -15,7 +15,8 @@
 //! 4. A snapshot's name states its store. A source removes its own store's alone, and ships none.
 //!
 //! Snapshots for other stores move an object: its lane cannot tell from then on. An object that has
-//! had no psync since its own snapshot, and rests on it, is not looked at again.
+//! had no psync since its own snapshot is compared with it once it has another place: a rollback
+//! leaves the psyncs as they are.
 
 mod resume;
 
@@ -43,29 +44,28 @@ struct Known {
     attributes: Attributes,
     place: Place,
     still: Option<String>,
-    /// The entry of `still`, and its psyncs.
-    rests: Option<(u64, u64)>,
+    /// ID of `still`, and its psyncs.
+    rests: Option<(Id, u64)>,
     tail: Option<InPlace>,
     touched: BTreeSet<u64>,
     /// Followed, not yet shipped.
     lines: Vec<Lines>,
 }
 
-/// Where an object lies: a psync changes none of it.
+/// Where an object lies: a psync changes none of it. Each attach for writing and each rollback has
+/// another binding.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Place([u64; 4]);
+struct Place([u64; 5]);
 
 impl Place {
     fn of(entry: &Entry) -> Place {
-        Place([entry.primary.get(), entry.pages.get(), entry.size.get(), entry.base.get()])
+        Place([entry.primary, entry.pages, entry.size, entry.base, entry.binding].map(|word| word.get()))
     }
 }
 
 struct Listed {
     attributes: Attributes,
     place: Place,
-    /// Entries of the snapshots below it that no resize has cut.
-    below: Vec<u64>,
 }
 
 impl Listed {
@@ -173,13 +173,7 @@ impl Source {
                 attributes.flags &= !FLAG_SPARSE;
             }
             attributes.flags &= !FLAG_OVERLAY;
-            // A layer that a resize has cut takes fewer pages from below.
-            let whole = |entry: &Entry| (entry.based == entry.pages).then(|| below(entry)).flatten();
-            let mut layers = std::iter::successors(Some(entry), whole);
-            layers.next();
-            let mut below = Vec::new();
-            below.extend(layers.map(|base| base.own_offset.get()));
-            (entry.id, Listed { attributes, place: Place::of(&entry), below })
+            (entry.id, Listed { attributes, place: Place::of(&entry) })
         };
         Ok(found.into_iter().map(listed).collect())
     }
@@ -232,7 +226,7 @@ impl Source {
             !now.is_fixed()
                 && known.is_none_or(|known| {
                     let same = (known.attributes.psyncs, known.place) == (now.attributes.psyncs, now.place);
-                    known.tail.is_none() && !same && !is_as_kept(known, now)
+                    known.tail.is_none() && !same && !self.is_as_kept(known, now)
                 })
         };
         let needed: Vec<_> = listed.iter().filter(|(id, now)| needs(id, now)).collect();
@@ -355,6 +349,9 @@ impl Source {
             attributes.published = end;
         }
         if lines.is_empty() && known.attributes == attributes {
+            if known.tail.is_none() {
+                known.place = now.place;
+            }
             return Ok(false);
         }
         feed.object(&attributes, known.attributes.psyncs)?;
@@ -376,7 +373,8 @@ impl Source {
         let place = if rests { Place::of(&now.entry) } else { Place::default() };
         let before = self.known.remove(&id);
         let content = Content::of(&self.store, &name, &self.key, &attributes)?;
-        let old = before.as_ref().and_then(|known| known.still.as_ref().map(|still| (known, still)));
+        let old = before.as_ref().filter(|known| self.has_snapshot(known, attributes.address));
+        let old = old.and_then(|known| known.still.as_ref().map(|still| (known, still)));
         match old {
             Some((known, still)) => {
                 let older = &Content::of(&self.store, still, &self.key, &known.attributes)?;
@@ -405,9 +403,30 @@ impl Source {
             self.retired.push((object, still));
         }
         let (touched, lines) = (BTreeSet::new(), Vec::new());
-        let (still, rests) = (Some(name), Some((entry, attributes.psyncs)));
+        let (still, rests) = (Some(name), Some((snapshot, attributes.psyncs)));
         self.known.insert(id, Known { attributes, place, still, rests, tail, touched, lines });
         Ok(true)
+    }
+
+    /// Whether the pool has the object's snapshot still, and both are at this address: a change of
+    /// addresses changes the pointers in both.
+    fn has_snapshot(&self, known: &Known, address: u64) -> bool {
+        let (Some(still), Some((id, _))) = (&known.still, known.rests) else { return false };
+        let found = self.store.find(still).map(|found| found.entry);
+        known.attributes.address == address
+            && found.is_ok_and(|found| found.id == id && found.address.get() == address)
+    }
+
+    /// Whether an object is as its snapshot, which is what was shipped last.
+    fn is_as_kept(&self, known: &Known, now: &Listed) -> bool {
+        let (Some(still), Some((_, psyncs))) = (&known.still, known.rests) else { return false };
+        let is_last = (known.attributes.psyncs, now.attributes.psyncs) == (psyncs, psyncs);
+        let difference = || self.store.diff(still, &now.attributes.name, Key(&self.key));
+        is_last
+            && known.touched.is_empty()
+            && known.attributes.size == now.attributes.size
+            && self.has_snapshot(known, now.attributes.address)
+            && difference().is_ok_and(|difference| difference.pages.is_empty())
     }
 
     /// The moment that was fed is in the store: removes the snapshots of before.
@@ -448,14 +467,6 @@ fn own_prefix(store_id: &str) -> String {
 /// Names of the release before.
 fn is_of_no_store(name: &str) -> bool {
     is_generated(name, PREFIX, 2)
-}
-
-/// Whether an object has had no psync since its snapshot, which is what was shipped last, and rests
-/// on it: a rollback to a snapshot from before would not, and one to a later one changes nothing.
-fn is_as_kept(known: &Known, now: &Listed) -> bool {
-    let Some((entry, psyncs)) = known.rests else { return false };
-    let is_last = (known.attributes.psyncs, now.attributes.psyncs) == (psyncs, psyncs);
-    is_last && known.attributes.size == now.attributes.size && now.below.contains(&entry)
 }
 
 impl Drop for Source {

@@ -4,7 +4,7 @@
 use crate::support::{
     Content, LEASE, Memory, PAGE, Place, Random, Ticks, claim, content, difference, restore_to,
 };
-use indelible::{Object, Pool};
+use indelible::{CreateOptions, Object, Pool};
 use indelible_replicate::{Beginning, Bucket, Claim, Position, Shipped, Shipper, StoreAuthority, Trouble};
 use indelible_store::table::Key;
 use std::collections::BTreeMap;
@@ -241,6 +241,60 @@ fn s2_23_an_object_rolled_back_between_two_runs_is_shipped_right() {
     pool.store().resize("b", Key(b""), 7 * PAGE as u64).unwrap();
     expect_few(run(&bucket, &pool).1);
     // After a resize the pool's object is sparse.
+    assert!(bytes(restored(&place, &bucket, None)) == bytes(content(&pool)));
+}
+
+/// A copy's snapshot rests on the run's own one, and has pages that this lacks. A rollback to it
+/// leaves the psyncs as they are.
+#[test]
+fn s2_23_an_object_rolled_back_to_a_snapshot_of_its_copy_is_shipped() {
+    for (lives, is_removed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let place = Place::new();
+        let (pool, bucket, clock) = (made(&place.pool), Memory::default(), Ticks::default());
+        let mut authority = StoreAuthority::new(&bucket, &clock, LEASE);
+        let mut shipper = Shipper::begin(&pool, b"", &mut authority, &claim(&pool, "first")).unwrap();
+        assert!(shipper.tick().unwrap().unwrap().full);
+        let mut living = Some(shipper);
+        if !lives {
+            living.take().unwrap().pause();
+        }
+        let mut ship = |pool: &Pool| match &mut living {
+            Some(shipper) => shipper.tick().unwrap(),
+            None => run(&bucket, pool).1,
+        };
+        pool.create_from("a", "copied", b"", &CreateOptions::new(0)).unwrap();
+        set(&pool, "copied", 3, 9);
+        pool.snapshot("copied", "kept", b"").unwrap();
+        pool.rollback("a", "kept", b"").unwrap();
+        if is_removed {
+            pool.destroy("copied").unwrap();
+            pool.destroy("kept").unwrap();
+        }
+        set(&pool, "b", 1, 1);
+        assert!(ship(&pool).is_some());
+        is_in(&place, &bucket, &pool);
+        assert!(ship(&pool).is_none());
+        is_in(&place, &bucket, &pool);
+    }
+}
+
+/// The run's snapshot is gone, and another one has its place in the table.
+#[test]
+fn s2_23_another_snapshot_in_the_place_of_the_runs_own_is_not_taken_for_it() {
+    let place = Place::new();
+    let (pool, bucket, clock) = (made(&place.pool), Memory::default(), Ticks::default());
+    pool.snapshot("a", "first", b"").unwrap();
+    set(&pool, "a", 3, 1);
+    let mut authority = StoreAuthority::new(&bucket, &clock, LEASE);
+    let mut shipper = Shipper::begin(&pool, b"", &mut authority, &claim(&pool, "first")).unwrap();
+    assert!(shipper.tick().unwrap().unwrap().full);
+    let own = pool.list().map(|stat| stat.unwrap().name).filter(|name| name.starts_with("pmo-replica."));
+    own.collect::<Vec<_>>().iter().for_each(|name| pool.destroy(name).unwrap());
+    pool.rollback("a", "first", b"").unwrap();
+    for (object, name) in [("a", "later"), ("b", "other")] {
+        pool.snapshot(object, name, b"").unwrap();
+    }
+    shipper.tick().unwrap();
     assert!(bytes(restored(&place, &bucket, None)) == bytes(content(&pool)));
 }
 

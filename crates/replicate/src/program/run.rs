@@ -54,7 +54,7 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
                     && !args.quiet
                     && let Err(error) = tell(&shipped, behind.elapsed(), json)
                 {
-                    shipper.end();
+                    shipper.pause();
                     return Err(error);
                 }
                 behind = Instant::now();
@@ -62,7 +62,14 @@ pub(super) fn run(args: &Run, json: bool, stop: &Arc<AtomicBool>) -> Result<()> 
                     let _ = beacon.tell(as_of, &shipper.psyncs());
                 }
             }
-            Err(error) if shipper.has_ended() || args.once => return Err(error),
+            Err(error) if shipper.has_ended() => return Err(error),
+            Err(error) if args.once => {
+                match args.keep {
+                    true => shipper.pause(),
+                    false => shipper.end(),
+                }
+                return Err(error);
+            }
             // No later tick finds the pool again.
             Err(error) if error.is_gone() => {
                 shipper.end();

@@ -1,7 +1,8 @@
 //! Going on from the snapshots that an earlier run left, if the store states them.
 //!
-//! A snapshot never changes, and no two have one ID. So the replica of an object is the snapshot
-//! that the store states for it, with the pages that runs changed behind that statement.
+//! A snapshot never changes but with its addresses, and no two have one ID. So the replica of an
+//! object is the snapshot that the store states for it, at the object's address, with the pages
+//! that runs changed behind that statement.
 
 use super::{Id, Known, Place, Source};
 use crate::error::Result;
@@ -14,8 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A snapshot of an earlier run to the same store.
 struct Found {
     name: String,
-    /// Offset of its entry.
-    entry: u64,
+    address: u64,
     psyncs: u64,
     size: u64,
 }
@@ -45,7 +45,8 @@ impl Source {
             let proved = still.and_then(|stated| {
                 let found = found.get(&stated.snapshot)?;
                 let same = (found.psyncs, found.size) == (stated.psyncs, stated.size);
-                (same && attributes.size == stated.size).then_some(found)
+                (same && attributes.size == stated.size && attributes.address == found.address)
+                    .then_some(found)
             });
             let is_fixed = attributes.flags & FLAG_BASE != 0;
             match proved {
@@ -53,9 +54,9 @@ impl Source {
                 None if !is_fixed => anew.push(attributes.name.clone()),
                 None => {}
             }
-            let still = proved.map(|found| found.name.clone());
-            let rests = proved.map(|found| (found.entry, found.psyncs));
+            let rests = still.map(|stated| (stated.snapshot, stated.psyncs)).filter(|_| proved.is_some());
             let touched = if is_fixed { BTreeSet::new() } else { touched };
+            let still = proved.map(|found| found.name.clone());
             let (place, tail, lines) = (Place::default(), None, Vec::new());
             known.insert(id, Known { attributes, place, still, rests, tail, touched, lines });
         }
@@ -84,8 +85,8 @@ impl Source {
             let name = object.entry.name();
             if object.entry.has(FLAG_BASE) && name.starts_with(&own) && is_generated(&name, super::PREFIX, 3)
             {
-                let (entry, size) = (object.offset, object.entry.size.get());
-                left.insert(object.entry.id, Found { name, entry, psyncs, size });
+                let (address, size) = (object.entry.address.get(), object.entry.size.get());
+                left.insert(object.entry.id, Found { name, address, psyncs, size });
             }
         })?;
         Ok(left)
