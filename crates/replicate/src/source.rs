@@ -18,6 +18,7 @@
 //! had no psync since its own snapshot is compared with it once it has another place: a rollback
 //! leaves the psyncs as they are.
 
+mod kept;
 mod resume;
 
 use crate::content::{Content, Pages};
@@ -406,27 +407,6 @@ impl Source {
         let (still, rests) = (Some(name), Some((snapshot, attributes.psyncs)));
         self.known.insert(id, Known { attributes, place, still, rests, tail, touched, lines });
         Ok(true)
-    }
-
-    /// Whether the pool has the object's snapshot still, and both are at this address: a change of
-    /// addresses changes the pointers in both.
-    fn has_snapshot(&self, known: &Known, address: u64) -> bool {
-        let (Some(still), Some((id, _))) = (&known.still, known.rests) else { return false };
-        let found = self.store.find(still).map(|found| found.entry);
-        known.attributes.address == address
-            && found.is_ok_and(|found| found.id == id && found.address.get() == address)
-    }
-
-    /// Whether an object is as its snapshot, which is what was shipped last.
-    fn is_as_kept(&self, known: &Known, now: &Listed) -> bool {
-        let (Some(still), Some((_, psyncs))) = (&known.still, known.rests) else { return false };
-        let is_last = (known.attributes.psyncs, now.attributes.psyncs) == (psyncs, psyncs);
-        let difference = || self.store.diff(still, &now.attributes.name, Key(&self.key));
-        is_last
-            && known.touched.is_empty()
-            && known.attributes.size == now.attributes.size
-            && self.has_snapshot(known, now.attributes.address)
-            && difference().is_ok_and(|difference| difference.pages.is_empty())
     }
 
     /// The moment that was fed is in the store: removes the snapshots of before.
