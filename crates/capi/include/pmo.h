@@ -6,8 +6,8 @@
  *
  * Functions return 0, or a pointer; for an error -1, or NULL, with pmo_errno and pmo_error_message.
  * Strings are UTF-8 and end with a zero byte. Callbacks must not throw; their pointers are valid
- * until they return. A signal handler may store to objects, and calls no function: as malloc, one
- * that interrupts another of its thread may never return.
+ * until they return. A signal handler may store to objects, and calls no function: like malloc, a
+ * call that interrupts another call of its thread may never return.
  *
  * The manual pages are made of the comments that begin with two asterisks. */
 #ifndef PMO_H
@@ -606,8 +606,8 @@ struct pmo_snapshot {
     const char *snapshot;
 };
 
-/** As pmo_snapshot, of count objects as of one moment, all or none. The key is that of
- * each object that has one. */
+/** As pmo_snapshot, of count objects as of one moment, all or none. The key is that of each
+ * object that has one. */
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
 /** Creates an object named copy with the bytes of an object's last psync, or of a snapshot. It
@@ -846,9 +846,9 @@ pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *dig
  * refused (PMO_ERR_SEALED). */
 pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
 
-/** Copies a key of a key file, to be freed on its own: an object created with it is erasable. It has
- * this one key slot, and another only by pmo_renew_key. So once its present and former key files are
- * destroyed, nobody reads it, in any copy, snapshot or backup. */
+/** Copies a key of a key file, to be freed on its own: an object created with it is erasable. The
+ * object has this one key slot, and only pmo_renew_key gives it another key file. Once its present
+ * and former key files are destroyed, no copy, snapshot or backup of it can be read. */
 pmo_seal_key *pmo_seal_key_erasable(const pmo_seal_key *seal);
 
 /** Stores the verify key of the key file at path, as 64 digits and a zero: digits has room for 65
@@ -892,9 +892,9 @@ int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
 
 /** Seals a detached, sealed object by a new key, which next alone opens, in the slot of seal. Once
- * the former key file is destroyed, nobody reads an older copy of an erasable object
- * (pmo_seal_key_erasable). It needs its space once more meanwhile. A crash leaves the former key or
- * the new one. */
+ * the former key file is destroyed, no older copy of an erasable object (pmo_seal_key_erasable) can
+ * be read. The call needs the object's space once more. A crash leaves the former key or the new
+ * one. */
 int pmo_renew_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, const pmo_seal_key *next);
 
 /** Accepts the state of a detached, sealed object as the newest, against the record of the key's

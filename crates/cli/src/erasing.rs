@@ -1,4 +1,4 @@
-//! Key files of erasable objects. Once one is destroyed, nobody reads what it opened.
+//! Key files of erasable objects. Bytes whose key file is destroyed cannot be read.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

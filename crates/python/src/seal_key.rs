@@ -172,8 +172,8 @@ impl SealKey {
     }
 
     /// The same key file, for a new object that is erasable: it has this one key slot, and another
-    /// only by `Pool.renew_key`. So once its present and former key files are destroyed, nobody
-    /// reads it, in any copy, snapshot or backup.
+    /// only by `Pool.renew_key`. Once its present and former key files are destroyed, no copy,
+    /// snapshot or backup of it can be read.
     fn erasable(&self, py: Python<'_>) -> PyResult<Self> {
         SealKey::made(py, self.key.clone().erasable(), self.from)
     }

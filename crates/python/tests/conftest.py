@@ -10,6 +10,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import indelible
 import pytest
@@ -95,6 +97,32 @@ def pool(tmp_path: Path) -> Iterator[indelible.Pool]:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
     with tempfile.TemporaryDirectory(dir=memory, prefix="indelible-python-") as folder:
         yield indelible.open(Path(folder) / "pool.pmo", 64 * MIB)
+
+
+def interrupted_at(modules: list[str], at: int, call: Callable[[], object]) -> bool:
+    """Runs the call with a KeyboardInterrupt at the line of these modules that is executed as number `at`; whether there is one."""
+    files = {sys.modules[f"indelible.{name}"].__file__ for name in modules}
+    seen = 0
+
+    def interrupt(frame: FrameType, event: str, _of: object) -> Any:
+        nonlocal seen
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at + 1:
+                raise KeyboardInterrupt
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return seen > at
 
 
 def python(code: str, *arguments: object) -> list[str]:

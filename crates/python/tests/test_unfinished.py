@@ -15,7 +15,7 @@ from typing import Any
 
 import indelible
 import pytest
-from conftest import python
+from conftest import interrupted_at, python
 
 MAKES: dict[str, Callable[[indelible.Pool], object]] = {
     "transactional": lambda pool: pool.transactional("t", (10,), "f8"),
@@ -136,33 +136,13 @@ def test_where_files_have_no_locks_objects_are_made(
 
 
 def test_an_interrupted_maker_holds_no_lock(pool: indelible.Pool) -> None:
-    module = sys.modules["indelible._unfinished"].__file__
     pool.array("t", (10,), "f8")
     for at in itertools.count():
-        seen = 0
-
-        def interrupt(frame: Any, event: str, _of: Any, at: int = at) -> Any:
-            nonlocal seen
-            if frame.f_code.co_filename != module:
-                return None
-            if event == "line":
-                seen += 1
-                if seen == at + 1:
-                    raise KeyboardInterrupt
-            return interrupt
-
-        before = sys.gettrace()
-        sys.settrace(interrupt)
-        try:
-            pool.array("t", (10,), "f8", "w+")
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
+        reached = interrupted_at(["_unfinished"], at, lambda: pool.array("t", (10,), "f8", "w+"))
         with open(pool.path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         pool.array("t", (10,), "f8", "w+")
         assert left(pool) == [], f"line {at}"
-        if seen <= at:
+        if not reached:
             assert at > 10
             break

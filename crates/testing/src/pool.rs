@@ -170,7 +170,7 @@ pub fn snapshot(store: &Arc<Store>) -> Result<Snapshot> {
     snapshot_with(store, |_| true)
 }
 
-/// As [`snapshot`]; other objects than those of which the bytes are `wanted` have none.
+/// As [`snapshot`], with the bytes of `wanted` objects alone.
 pub fn snapshot_with(store: &Arc<Store>, wanted: impl Fn(&str) -> bool) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for object in objects(store)? {

@@ -86,8 +86,8 @@ pub struct Create {
     #[arg(long)]
     sealed: bool,
 
-    /// Give the sealed object one key slot, of the key file, for ever: once that file is destroyed,
-    /// by `pmo rm --erase` or `pmo key renew`, nobody reads a copy or a backup of then
+    /// Give the sealed object one key slot for ever, of the key file: once `pmo rm --erase` or `pmo
+    /// key renew` has destroyed that file, no earlier copy or backup of the object can be read
     #[arg(long, requires = "sealed")]
     erasable: bool,
 

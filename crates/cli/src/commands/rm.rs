@@ -68,9 +68,9 @@ pub struct Rm {
     #[arg(short, long)]
     later: bool,
 
-    /// Destroy the key file of an erasable object first, so that nobody reads a copy, a snapshot or
-    /// a backup of it either. Copies of the key file, and a medium that keeps overwritten bytes,
-    /// are yours to destroy
+    /// Destroy the key file of an erasable object first, so that no copy, snapshot or backup of it
+    /// can be read either. Copies of the key file, and a medium that keeps overwritten bytes, are
+    /// yours to destroy
     #[arg(long, conflicts_with_all = ["patterns", "recursive", "dry_run", "force", "later"])]
     erase: bool,
 
@@ -153,8 +153,8 @@ fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Destroys the key file that proved to be the object's. The object goes after it: if this is cut
-/// short, what is left of it is without a key.
+/// Destroys the key file, which must prove to be the object's. The object is destroyed after it: a
+/// command that is cut short leaves an object without a key.
 fn erase(pool: &Pool, args: &Rm, key: &[u8]) -> Result {
     let [name] = &args.names[..] else {
         return Err(Failure::usage("--erase takes one object at a time: each has a key file of its own"));

@@ -40,10 +40,10 @@ pub struct Rotate {
 /// Seal an erasable object anew by another key file, and destroy the former one
 ///
 /// Older states of it, in copies of the pool, snapshots and backups, open by the former key file
-/// alone: once that is overwritten and removed, with each copy that you made of it, nobody reads
-/// them. A medium may keep overwritten bytes (SSDs, file systems that copy on write): keep key
-/// files where that is no danger. If the command is cut short, the object opens by one of both
-/// files, and the error of the next try says which.
+/// alone: once that file is overwritten and removed, with each copy that you made of it, these
+/// states cannot be read. A medium may keep overwritten bytes (SSDs, file systems that copy on
+/// write): keep key files where that is no danger. If the command is cut short, the object opens by
+/// one of the two files, and the error of the next try says which.
 #[derive(Debug, Args)]
 pub struct Renew {
     #[command(flatten)]

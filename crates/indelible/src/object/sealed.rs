@@ -167,9 +167,9 @@ impl Pool {
     }
 
     /// Reseals a detached, sealed object by a new key, which `new` alone opens, in the slot of
-    /// `seal`: the *key epoch* advances. Once the former key file is destroyed, nobody reads an
-    /// older copy of an [erasable](SealKey::erasable) object. It temporarily needs the object's
-    /// space twice.
+    /// `seal`: the *key epoch* advances. Once the former key file is destroyed, no older copy of an
+    /// [erasable](SealKey::erasable) object can be read. It temporarily needs the object's space
+    /// twice.
     ///
     /// # Errors
     /// As for [`reencrypt`](Pool::reencrypt). `Sealed`: the object is erasable, and `new` is no key

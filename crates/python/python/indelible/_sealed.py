@@ -35,7 +35,7 @@ class SealedPool(_indelible.Pool):
 
     def renew_key(self, name: str, new: SealKey, *, seal: SealKey, key: bytes | None = None) -> None:
         """Seals a detached, sealed object anew by a new key, which `new` alone opens, in the slot of `seal`. Once the former key file is
-        destroyed, nobody reads an older copy of an erasable object (`SealKey.erasable`). It needs its space once more meanwhile.
+        destroyed, no older copy of an erasable object (`SealKey.erasable`) can be read. It needs its space once more meanwhile.
         """
         _renew_key(self, name, new, seal, key)
 

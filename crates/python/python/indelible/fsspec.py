@@ -219,7 +219,7 @@ class PoolFileSystem(_fsspec.AbstractFileSystem):  # type: ignore[misc]
         **_options: Any,
     ) -> None:
         """Moves files and directories, as one step: a list to the paths of a list, or into a
-        directory. A file that moves onto itself stays, and what lies deeper than `maxdepth`.
+        directory. Files that move onto themselves stay, and files deeper than `maxdepth`.
         """
         pairs, move = self._pairs(path1, path2), _Move()
         with self._keys.group():

@@ -104,8 +104,8 @@ impl SealKey {
     }
 
     /// A new object by this key file is *erasable*: it has this one key slot, and gets another key
-    /// file by [`renew_key`](crate::Pool::renew_key) alone. So once its present and former key
-    /// files are destroyed, nobody reads it, in any copy, snapshot or backup.
+    /// file by [`renew_key`](crate::Pool::renew_key) alone. Once its present and former key
+    /// files are destroyed, no copy, snapshot or backup of it can be read.
     ///
     /// # Errors
     /// `Sealed`: it is a passphrase or a TPM.
